@@ -1,0 +1,91 @@
+"""The doors: everything that can be replaced, one Protocol each, on one page.
+
+Built-in engines, chats and graders enter by these same doors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol, runtime_checkable
+
+from mlflow_mcq.records import (
+    Decoding,
+    Generation,
+    Grade,
+    Item,
+    Orientation,
+    Prompt,
+    Query,
+    Reply,
+    Request,
+)
+
+__all__ = ["Chat", "Engine", "Grader", "PromptFamily"]
+
+
+class PromptFamily(Protocol):
+    """Turns an item in one orientation into a prompt (a *protocol* of the field)."""
+
+    def __call__(self, item: Item, orientation: Orientation, *, chat: bool) -> Prompt:
+        """Render the same bytes for the same input on any machine."""
+        ...
+
+
+@runtime_checkable
+class Chat(Protocol):
+    """A language model that answers conversations: a server, or weights loaded here.
+
+    Attributes:
+        fingerprint: Names the model and everything but the decoding that changes its
+            answers; holds no secret.
+        deterministic: Asking the same thing again gives the same answer.
+        speaks_chat: It takes chat messages; otherwise plain text.
+    """
+
+    fingerprint: str
+    deterministic: bool
+    speaks_chat: bool
+
+    def ask(self, queries: Sequence[Query], decoding: Decoding) -> Iterator[tuple[int, Reply]]:
+        """Yield ``(place in queries, reply)`` as answers arrive, each place exactly once.
+
+        A call that fails is a Reply with ``error``, never an exception: one bad row
+        must not lose the others.
+        """
+        ...
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """Produces the answers of the evaluated model.
+
+    Attributes:
+        fingerprint: As for `Chat`.
+        speaks_chat: It wants chat messages; otherwise plain text.
+    """
+
+    fingerprint: str
+    speaks_chat: bool
+
+    def generate(self, requests: Sequence[Request], decoding: Decoding) -> Iterator[Generation]:
+        """Yield one generation for each request, in any order, as they are ready.
+
+        Raises:
+            ModelError: The model cannot answer; says which row.
+        """
+        ...
+
+
+@runtime_checkable
+class Grader(Protocol):
+    """Reads generations.
+
+    Attributes:
+        name: Prefix of its metrics.
+    """
+
+    name: str
+
+    def grade(self, generations: Sequence[Generation]) -> Iterator[Grade]:
+        """Yield one grade for each generation, in any order, as they are ready."""
+        ...

@@ -1,0 +1,242 @@
+"""Orientations: the orders in which the options of an item are shown.
+
+A scheme is a word with an optional count:
+
+==============  ===========================================================
+``as-is``       the order of the data, once
+``swap``        both orders of a two-option item
+``rotations``   all n cyclic rotations
+``rotations:k`` k evenly spaced rotations; all n where n <= k
+``shuffles:k``  k distinct seeded shuffles
+==============  ===========================================================
+
+In a rotation by r, slot s shows option ``(s + r) mod n``.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections.abc import Callable, Collection, Sequence
+
+from mlflow_mcq.errors import SettingsError
+from mlflow_mcq.records import Item, Orientation
+
+__all__ = [
+    "DEFAULT_SCHEME",
+    "check_scheme",
+    "duplicate_options",
+    "fixed_options",
+    "letters_for",
+    "orientations_for",
+    "plan_for",
+]
+
+DEFAULT_SCHEME = "rotations:4"
+"""All rotations up to four options, four evenly spaced ones beyond."""
+
+_LEGAL = "as-is, swap, rotations, rotations:k or shuffles:k (k a whole number from 1)"
+
+
+def letters_for(n_options: int) -> tuple[str, ...]:
+    """Letters by slot: A to Z, then AA, AB, ... as spreadsheets count.
+
+    Example:
+        >>> letters_for(3), letters_for(28)[-2:]
+        (('A', 'B', 'C'), ('AA', 'AB'))
+    """
+    alphabet = [chr(ord("A") + i) for i in range(26)]
+    names = alphabet + [first + second for first in alphabet for second in alphabet]
+    if not 0 <= n_options <= len(names):
+        raise SettingsError("letters", f"there are names for up to {len(names)} slots", n_options)
+    return tuple(names[:n_options])
+
+
+def orientations_for(
+    n_options: int,
+    scheme: str = DEFAULT_SCHEME,
+    *,
+    item_id: str = "",
+    seed: int = 0,
+    fixed: Collection[int] = (),
+) -> tuple[Orientation, ...]:
+    """The orientations of one item.
+
+    They depend on these arguments alone: not on the order of items, on the number
+    of processes, or on anybody's use of `random`.
+
+    Args:
+        n_options: Number of options, at least 2.
+        scheme: See the table at the top of this module.
+        item_id: Enters the seed of shuffles, so that items differ.
+        seed: Whole number; a bool is refused (``shuffle=True`` is not seed 1).
+        fixed: Options that keep their place ("all of the above"); the others move.
+
+    Returns:
+        Distinct orientations, numbered from 0. With fixed options there may be fewer.
+
+    Raises:
+        SettingsError: The scheme is unknown or does not fit the item.
+
+    Example:
+        >>> [o.order for o in orientations_for(3, "rotations")]
+        [(0, 1, 2), (1, 2, 0), (2, 0, 1)]
+        >>> [o.name for o in orientations_for(10, "rotations:4")]
+        ['rot0', 'rot2', 'rot5', 'rot7']
+        >>> [o.order for o in orientations_for(3, "rotations", fixed=[2])]
+        [(0, 1, 2), (1, 0, 2)]
+    """
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise SettingsError("seed", "must be a whole number", seed)
+    word, count = check_scheme(scheme)
+    free = [option for option in range(n_options) if option not in fixed]
+    orders = _SCHEMES[word](free, count, f"{seed}\x1f{item_id}")
+    if word == "swap" and n_options != 2:
+        raise SettingsError(
+            f"orientations of item {item_id!r}",
+            '"swap" needs items with two options',
+            n_options,
+            'Use "rotations".',
+        )
+    return tuple(
+        Orientation(index, name, _place(free, moved, n_options))
+        for index, (name, moved) in enumerate(orders)
+    )
+
+
+def plan_for(item: Item, scheme: str = DEFAULT_SCHEME, seed: int = 0) -> tuple[Orientation, ...]:
+    """The orientations of an item, with options that cannot move left in place."""
+    return orientations_for(
+        len(item.options),
+        scheme,
+        item_id=item.id,
+        seed=seed,
+        fixed=fixed_options(item.options),
+    )
+
+
+def check_scheme(scheme: str) -> tuple[str, int | None]:
+    """Split a scheme into its word and count.
+
+    Raises:
+        SettingsError: Unknown word, or a count where none belongs or one is missing.
+
+    Example:
+        >>> check_scheme("shuffles:3")
+        ('shuffles', 3)
+    """
+    match = re.fullmatch(r"(as-is|swap|rotations|shuffles)(?::([1-9][0-9]{0,5}))?", str(scheme))
+    if match is None:
+        raise SettingsError("orientations", f"must be {_LEGAL}", scheme)
+    word, digits = match.groups()
+    if (word == "shuffles" and not digits) or (word in ("as-is", "swap") and digits):
+        raise SettingsError("orientations", f"must be {_LEGAL}", scheme)
+    return word, int(digits) if digits else None
+
+
+def fixed_options(options: Sequence[str]) -> frozenset[int]:
+    """Options whose meaning depends on where they stand.
+
+    "All of the above" must stay below; "Both A and C" names other slots, so with
+    one such option nothing in the item may move.
+
+    Example:
+        >>> sorted(fixed_options(["oxygen", "nitrogen", "All of the above"]))
+        [2]
+        >>> sorted(fixed_options(["x", "y", "Both A and B"]))
+        [0, 1, 2]
+        >>> sorted(fixed_options(["vitamin A and C", "iron"]))
+        []
+    """
+    letters = "".join(letters_for(min(len(options), 26)))
+    one = rf"\(?[{letters}]\)?"
+    joined = re.compile(
+        rf"(?:(?:both|either|neither|only)\s+)?{one}(?:\s*,\s*{one})*,?\s*(?:and|or|nor|&)\s*{one}"
+        rf"(?:\s+(?:only|are correct|are both correct))?[.]?",
+        re.IGNORECASE,
+    )
+    if any(_names_slots(option, joined) for option in options):
+        return frozenset(range(len(options)))
+    return frozenset(i for i, option in enumerate(options) if _POINTS_UP.search(option.strip()))
+
+
+def duplicate_options(options: Sequence[str]) -> tuple[int, ...]:
+    """Options whose text occurs more than once (spaces and case ignored).
+
+    Example:
+        >>> duplicate_options(["4", "6", "4 ", "9"])
+        (0, 2)
+    """
+    texts = [" ".join(option.split()).casefold() for option in options]
+    return tuple(i for i, text in enumerate(texts) if texts.count(text) > 1)
+
+
+# Phrases that only make sense below the options they speak of, by language.
+_POINTS_UP = re.compile(
+    r"^(?:(?:all|none|any|both|some|two|neither)\s+(?:of\s+)?(?:the\s+|these\s*|them\s*)?"
+    r"(?:above|preceding|previous|others?|listed|these|them|choices|options)?"
+    r"(?:\s+(?:above|options|choices|answers|listed|apply))?"
+    r"|no(?:ne)? of (?:the|these).{0,30}"
+    r"|(?:todas|ninguna) (?:las|de las) anteriores"
+    r"|(?:alle|keine[sr]?)(?: der)? (?:oben )?genannten"
+    r"|(?:toutes|aucune) (?:les|des) (?:réponses )?(?:ci-dessus|précédentes)"
+    r"|(?:todas|nenhuma) (?:as|das) (?:alternativas )?(?:acima|anteriores)"
+    r"|(?:все|ни один)(?: из)? (?:вышеперечисленн\w+|перечисленн\w+)"
+    r"|以上(?:都|皆|全|均)?(?:是|对|不是|不对|非|选项)?.{0,4}|上記(?:の)?(?:すべて|全て|いずれ).{0,8})[.。]?$",
+    re.IGNORECASE,
+)
+
+
+def _names_slots(option: str, joined: re.Pattern[str]) -> bool:
+    # Letters count only in capitals: "a and b" is also prose about two variables,
+    # but then the item merely stays unrotated, which is reported and harms nothing.
+    return joined.fullmatch(option.strip()) is not None
+
+
+def _place(free: Sequence[int], moved: Sequence[int], n_options: int) -> tuple[int, ...]:
+    order = list(range(n_options))
+    for slot, option in zip(free, moved, strict=True):
+        order[slot] = option
+    return tuple(order)
+
+
+_Orders = list[tuple[str, list[int]]]
+
+
+def _as_is(free: list[int], count: int | None, key: str) -> _Orders:
+    return [("as-is", free)]
+
+
+def _swap(free: list[int], count: int | None, key: str) -> _Orders:
+    orders = [("as-is", free)]
+    return [*orders, ("swap", free[::-1])] if len(free) == 2 else orders
+
+
+def _rotations(free: list[int], count: int | None, key: str) -> _Orders:
+    n = max(len(free), 1)
+    k = n if count is None else min(count, n)
+    shifts = [i * n // k for i in range(k)]
+    return [(f"rot{shift}", free[shift:] + free[:shift]) for shift in shifts]
+
+
+def _shuffles(free: list[int], count: int | None, key: str) -> _Orders:
+    draw = random.Random(key)
+    wanted = min(count or 1, math.factorial(len(free)))
+    seen: dict[tuple[int, ...], None] = {}
+    while len(seen) < wanted:  # distinct orders of distinct indices: always ends
+        order = list(free)
+        for i in range(len(order) - 1, 0, -1):
+            # random() is the one method whose sequence Python promises to keep.
+            j = int(draw.random() * (i + 1))
+            order[i], order[j] = order[j], order[i]
+        seen[tuple(order)] = None
+    return [(f"shuffle{i}", list(order)) for i, order in enumerate(seen)]
+
+
+_SCHEMES: dict[str, Callable[[list[int], int | None, str], _Orders]] = {
+    "as-is": _as_is,
+    "swap": _swap,
+    "rotations": _rotations,
+    "shuffles": _shuffles,
+}

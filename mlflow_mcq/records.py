@@ -1,0 +1,338 @@
+"""The nouns: what an evaluation is made of, from item to grade.
+
+Every record is frozen and points back to what it came from, so that nothing is
+ever joined by position. Three words are kept apart everywhere:
+
+* **option**: an index into ``Item.options``, the order of the data;
+* **slot**: a place on the page, 0 at the top;
+* **letter**: the name of a slot on paper; letters live in prompts only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from mlflow_mcq.errors import DataError
+
+__all__ = [
+    "Conversation",
+    "Decoding",
+    "Generation",
+    "Grade",
+    "Item",
+    "Message",
+    "Orientation",
+    "Prompt",
+    "Query",
+    "Reply",
+    "Request",
+    "Verdict",
+]
+
+
+class Verdict(str, Enum):
+    """What one answer is worth: right, wrong, or no single option at all.
+
+    Closed and spelt out on purpose: a bool cannot say OTHER, and a letter code
+    would be confused with an option.
+    """
+
+    CORRECT = "CORRECT"
+    INCORRECT = "INCORRECT"
+    OTHER = "OTHER"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One question with its options, in the order of the data.
+
+    Attributes:
+        id: Unique name within the data set; part of every row key.
+        question: The text of the question.
+        options: At least two texts; they may repeat.
+        gold: Index into ``options``; never a text (texts repeat) or a letter.
+        meta: Anything else the data carried, as text; never shown to the model.
+
+    Raises:
+        DataError: Fewer than two options, an empty option, or gold out of range.
+
+    Example:
+        >>> Item("q1", "Which metal is liquid?", ("iron", "mercury"), gold=1).gold
+        1
+    """
+
+    id: str
+    question: str
+    options: tuple[str, ...]
+    gold: int
+    meta: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        who = f"item {self.id!r}"
+        if len(self.options) < 2:
+            raise DataError(who, "an item needs at least two options", self.options)
+        for index, option in enumerate(self.options):
+            if not option.strip():
+                raise DataError(who, f"option {index} is empty", self.options)
+        if isinstance(self.gold, bool) or not 0 <= self.gold < len(self.options):
+            raise DataError(
+                who, f"gold must be an option index from 0 to {len(self.options) - 1}", self.gold
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Orientation:
+    """One order in which the options of an item are shown.
+
+    Attributes:
+        index: Place in the item's plan, 0 first; the ``step`` of its metrics.
+        name: For people: ``rot0``, ``swap``, ``shuffle2``, ``as-is``.
+        order: ``order[slot]`` is the option shown in that slot; a permutation.
+
+    Example:
+        >>> o = Orientation(1, "rot1", (1, 2, 0))
+        >>> o.slot_of(0), o.order[0]
+        (2, 1)
+    """
+
+    index: int
+    name: str
+    order: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if sorted(self.order) != list(range(len(self.order))):
+            raise DataError(
+                f"orientation {self.name!r}", "order must be a permutation of 0..n-1", self.order
+            )
+
+    def slot_of(self, option: int) -> int:
+        """The slot in which an option is shown."""
+        return self.order.index(option)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One chat message.
+
+    Attributes:
+        role: ``system``, ``user`` or ``assistant``.
+        content: Its text, exactly.
+    """
+
+    role: str
+    content: str
+
+
+Conversation = str | tuple[Message, ...]
+"""What a model is given: plain text, or chat messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """Exactly what is sent for one item in one orientation.
+
+    Attributes:
+        item: Where it came from.
+        orientation: The order shown.
+        protocol: Name of the prompt family.
+        content: Plain text or chat messages.
+        labels: The letters by slot; empty where the protocol shows none.
+    """
+
+    item: Item
+    orientation: Orientation
+    protocol: str
+    content: Conversation
+    labels: tuple[str, ...]
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The option texts by slot."""
+        return tuple(self.item.options[option] for option in self.orientation.order)
+
+    @property
+    def gold_slot(self) -> int:
+        """The slot in which the right option is shown."""
+        return self.orientation.slot_of(self.item.gold)
+
+
+@dataclass(frozen=True, slots=True)
+class Decoding:
+    """How an answer is drawn from a model.
+
+    Attributes:
+        max_new_tokens: Upper bound on generated tokens.
+        temperature: 0 is greedy.
+        top_p: Nucleus; 1 keeps all.
+        top_k: Keep the k most likely tokens; 0 keeps all.
+        seed: Base of the per-row seeds.
+        stop: Texts that end an answer.
+        thinking: Switch of the chat template for reasoning models; None leaves it alone.
+    """
+
+    max_new_tokens: int = 128
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = 0
+    seed: int = 0
+    stop: tuple[str, ...] = ()
+    thinking: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One prompt to be answered once.
+
+    Attributes:
+        prompt: What to ask.
+        repeat: 0 for the first sample of this prompt, 1 for the second, ...
+    """
+
+    prompt: Prompt
+    repeat: int = 0
+
+    @property
+    def key(self) -> tuple[str, str, int, int]:
+        """(item id, protocol, orientation index, repeat): unique within a run."""
+        orientation = self.prompt.orientation
+        return (self.prompt.item.id, self.prompt.protocol, orientation.index, self.repeat)
+
+    def seed(self, base: int) -> int:
+        """A seed of this row alone, whatever batch or process it lands in."""
+        key = "\x1f".join(map(str, (base, *self.key, self.prompt.orientation.order)))
+        return int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") >> 1
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One conversation put to a chat model, with the seed of its sample."""
+
+    content: Conversation
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a chat model gave back: a text, or the reason why there is none.
+
+    Attributes:
+        text: The generated text, raw; None exactly when ``error`` is set.
+        error: Why the call failed, without secrets.
+        finish_reason: ``eos``, ``length``, ``prompt_too_long`` or a server's own word.
+        token_ids: Generated ids, where the model is here.
+        n_prompt_tokens: Tokens read.
+        n_tokens: Tokens generated.
+        sent: The exact text that reached the model (after its chat template).
+    """
+
+    text: str | None
+    error: str | None = None
+    finish_reason: str = ""
+    token_ids: tuple[int, ...] = ()
+    n_prompt_tokens: int = 0
+    n_tokens: int = 0
+    sent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """One answer of the evaluated model, raw: never stripped, never rewritten.
+
+    Attributes:
+        prompt: What was asked.
+        repeat: Which sample of the prompt this is.
+        reply: The text with its token ids, finish reason and counts.
+        engine: Fingerprint of the model that answered.
+    """
+
+    prompt: Prompt
+    repeat: int
+    reply: Reply
+    engine: str = ""
+
+    @property
+    def text(self) -> str:
+        """The raw text; empty where the model returned none."""
+        return self.reply.text or ""
+
+    @property
+    def key(self) -> tuple[str, str, int, int]:
+        """(item id, protocol, orientation index, repeat): unique within a run."""
+        return Request(self.prompt, self.repeat).key
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """What one grader read in one generation.
+
+    Made by four constructors only: `of_choice`, `of_verdict`, `unread`, `failed`.
+
+    Attributes:
+        generation: What was read.
+        grader: Name of the reader.
+        verdict: The verdict; None exactly when ``error`` is set.
+        choice: Option index that was read; None where none was, or none is known.
+        reason: Why OTHER, or how the choice was read.
+        error: Why the grader could not do its work: a judge error, neither OTHER nor INCORRECT.
+        evidence: The judge's own reply, raw; empty where no judge was asked.
+        judge: Fingerprint of the judge; empty where no judge was asked.
+    """
+
+    generation: Generation
+    grader: str
+    verdict: Verdict | None
+    choice: int | None = None
+    reason: str = ""
+    error: str = ""
+    evidence: str = ""
+    judge: str = ""
+
+    @classmethod
+    def of_choice(
+        cls, generation: Generation, grader: str, choice: int, reason: str = "", evidence: str = ""
+    ) -> Grade:
+        """Grade an answer that names one option: compare it with gold, by index."""
+        right = choice == generation.prompt.item.gold
+        verdict = Verdict.CORRECT if right else Verdict.INCORRECT
+        return cls(generation, grader, verdict, choice, reason, evidence=evidence)
+
+    @classmethod
+    def of_verdict(
+        cls, generation: Generation, grader: str, verdict: Verdict, evidence: str = ""
+    ) -> Grade:
+        """Grade by a judge that says only whether the answer is right.
+
+        CORRECT names the gold option; INCORRECT names none, so the choice stays
+        unknown instead of being guessed.
+        """
+        choice = generation.prompt.item.gold if verdict is Verdict.CORRECT else None
+        reason = "judge_other" if verdict is Verdict.OTHER else "judge"
+        return cls(generation, grader, verdict, choice, reason, evidence=evidence)
+
+    @classmethod
+    def unread(
+        cls, generation: Generation, grader: str, reason: str, evidence: str = ""
+    ) -> Grade:
+        """Grade an answer that names no single option: OTHER, with the reason.
+
+        Never map a refusal to a letter: a 30 % refusal rate would read as a 30 %
+        preference for whichever option comes first.
+        """
+        return cls(generation, grader, Verdict.OTHER, None, reason, evidence=evidence)
+
+    @classmethod
+    def failed(
+        cls, generation: Generation, grader: str, error: str, evidence: str = ""
+    ) -> Grade:
+        """Record that the grader could not read the row; it can be tried again later."""
+        return cls(generation, grader, None, None, "", error or "unknown error", evidence)
+
+    @property
+    def slot(self) -> int | None:
+        """The slot of the choice, as shown; None without a choice."""
+        if self.choice is None:
+            return None
+        return self.generation.prompt.orientation.slot_of(self.choice)
