@@ -89,9 +89,10 @@ def orientations_for(
     """
     if isinstance(seed, bool) or not isinstance(seed, int):
         raise SettingsError("seed", "must be a whole number", seed)
+    if n_options < 2:
+        raise SettingsError("n_options", "an item has at least two options", n_options)
     word, count = check_scheme(scheme)
     free = [option for option in range(n_options) if option not in fixed]
-    orders = _SCHEMES[word](free, count, f"{seed}\x1f{item_id}")
     if word == "swap" and n_options != 2:
         raise SettingsError(
             f"orientations of item {item_id!r}",
@@ -99,6 +100,7 @@ def orientations_for(
             n_options,
             'Use "rotations".',
         )
+    orders = _SCHEMES[word](free, count, f"{seed}\x1f{item_id}")
     return tuple(
         Orientation(index, name, _place(free, moved, n_options))
         for index, (name, moved) in enumerate(orders)

@@ -1,0 +1,1 @@
+"""Multiple-choice evaluation for MLflow that you can trust."""

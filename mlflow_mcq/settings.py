@@ -1,0 +1,221 @@
+"""Settings of one evaluation, checked before anything is run.
+
+The same names are used by ``evaluator_config``, by `mlflow_mcq.evaluate` and by recipes.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from mlflow_mcq.errors import JudgeNotConfigured, SettingsError
+from mlflow_mcq.orientations import DEFAULT_SCHEME, check_scheme
+from mlflow_mcq.prompts import prompt_family
+from mlflow_mcq.records import Decoding
+
+__all__ = ["Columns", "JudgeSettings", "Settings", "read_settings", "shown_url"]
+
+_STRICT = ConfigDict(extra="forbid", frozen=True)
+
+
+def shown_url(url: str | None) -> str:
+    """A URL without credentials, query or fragment: safe to log.
+
+    Example:
+        >>> shown_url("https://user:pw@host:8000/v1?key=abc")
+        'https://host:8000/v1'
+    """
+    if not url or "//" not in url:
+        return url or ""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+class JudgeSettings(BaseModel):
+    """Who judges, and how it is asked. A judge is part of the metric.
+
+    Attributes:
+        model: Name of the model at the server, or a path or hub name for ``local``.
+        base_url: OpenAI-compatible server, or ``"local"``.
+        api_key_env: Name of the environment variable with the key; None sends no key.
+        shape: ``extract``: the judge names an option and code compares. ``direct``: it
+            is given the gold and answers CORRECT, INCORRECT or OTHER.
+        temperature: At most 0.2: a judge that draws lots is no instrument.
+        max_tokens: Room for a reply (thinking judges need more).
+        concurrency: Most calls in flight at once.
+        timeout_s: Seconds before a call is given up.
+        max_retries: Retries of the SDK on 408, 409, 429, 5xx and broken connections.
+        attempts: Times a row is asked before an unparsable reply is a judge error.
+        batch_size: Rows at a time, for a local judge.
+        check_rows: Rows that the strict rule settles and the judge reads as well, to
+            measure the judge; 0 switches this off.
+    """
+
+    model_config = _STRICT
+
+    model: str = Field(min_length=1)
+    base_url: str = Field(min_length=1)
+    api_key_env: str | None = None
+    shape: Literal["extract", "direct"] = "extract"
+    temperature: float = Field(0.0, ge=0.0, le=0.2)
+    max_tokens: int = Field(256, ge=1)
+    concurrency: int = Field(16, ge=1)
+    timeout_s: float = Field(60.0, gt=0)
+    max_retries: int = Field(5, ge=0)
+    attempts: int = Field(2, ge=1)
+    batch_size: int = Field(16, ge=1)
+    check_rows: int = Field(50, ge=0)
+
+    @property
+    def decoding(self) -> Decoding:
+        """How the judge's reply is drawn."""
+        return Decoding(max_new_tokens=self.max_tokens, temperature=self.temperature)
+
+
+class Columns(BaseModel):
+    """Where things stand in the data; None looks for the usual names.
+
+    Attributes:
+        question: Column of the question.
+        options: Column with a list or JSON text; None also finds columns A, B, C, ...
+        answer: Column of the answer; MLflow's ``targets`` wins.
+        answer_as: How to read an answer: ``auto`` refuses what can be read in two ways.
+        id: Column of the item id; None numbers the rows.
+        generation: Column of stored answers (only without a model).
+        order: Column with the order shown to the model, as a list of option indices
+            (only without a model).
+    """
+
+    model_config = _STRICT
+
+    question: str | None = None
+    options: str | None = None
+    answer: str | None = None
+    answer_as: Literal["auto", "letter", "index", "number", "text"] = "auto"
+    id: str | None = None
+    generation: str | None = None
+    order: str | None = None
+
+
+class Settings(BaseModel):
+    """Everything that decides the rows and their grades.
+
+    Attributes:
+        judge: Who judges; None blocks judged numbers.
+        protocol: Prompt family.
+        template: Own wording for ``letters``.
+        orientations: Scheme; see `mlflow_mcq.orientations`.
+        repeats: Samples of each prompt.
+        seed: Of shuffles and of sampling.
+        max_new_tokens: Most tokens an answer may have.
+        temperature: 0 is greedy.
+        top_p: Nucleus.
+        top_k: Most likely tokens kept; 0 keeps all.
+        stop: Texts that end an answer.
+        thinking: Switch of reasoning models' chat templates.
+        batch_size: Rows at a time.
+        input_column: Column handed to a function or pyfunc.
+        input_format: ``text`` or ``messages``; None takes what the model speaks.
+        columns: Where things stand in the data.
+        table_rows: Rows of the tables shown in the browser; Parquet holds all.
+    """
+
+    model_config = _STRICT
+
+    judge: JudgeSettings | None = None
+    protocol: str = "letters"
+    template: str | None = None
+    orientations: str = DEFAULT_SCHEME
+    repeats: int = Field(1, ge=1)
+    seed: int = Field(0, strict=True)
+    max_new_tokens: int = Field(128, ge=1)
+    temperature: float = Field(0.0, ge=0.0)
+    top_p: float = Field(1.0, gt=0.0, le=1.0)
+    top_k: int = Field(0, ge=0)
+    stop: tuple[str, ...] = ()
+    thinking: bool | None = None
+    batch_size: int = Field(8, ge=1)
+    input_column: str = "prompt"
+    input_format: Literal["text", "messages"] | None = None
+    columns: Columns = Columns()
+    table_rows: int = Field(1000, ge=1, le=2000)
+
+    @field_validator("orientations")
+    @classmethod
+    def _legal_scheme(cls, scheme: str) -> str:
+        check_scheme(scheme)
+        return scheme
+
+    def model_post_init(self, context: Any) -> None:
+        """Find the prompt family now, not after an hour of generation."""
+        prompt_family(self.protocol, self.template)
+
+    @property
+    def decoding(self) -> Decoding:
+        """How the evaluated model's answers are drawn."""
+        names = Decoding.__dataclass_fields__
+        return Decoding(**{k: v for k, v in self.model_dump().items() if k in names})
+
+    @property
+    def measured(self) -> dict[str, Any]:
+        """The settings that decide which rows are generated (not how they are read)."""
+        return self.model_dump(exclude={"judge", "table_rows", "batch_size"})
+
+    @property
+    def fingerprint(self) -> str:
+        """Twelve hex digits over `measured`."""
+        text = json.dumps(self.measured, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def read_settings(config: Mapping[str, Any] | None, name: str = "mcq_judge") -> Settings:
+    """Check a configuration, flat or nested by evaluator name.
+
+    Args:
+        config: What the user gave.
+        name: The evaluator asked; ``{name: {...}}`` is unwrapped.
+
+    Raises:
+        JudgeNotConfigured: A judge is there but says not who it is.
+        SettingsError: Anything else, with the nearest legal name of an unknown setting.
+
+    Example:
+        >>> read_settings({"mcq_judge": {"orientations": "swap"}}).orientations
+        'swap'
+    """
+    given = dict(config or {})
+    if isinstance(given.get(name), Mapping):
+        given = {k: v for k, v in given.items() if k != name} | dict(given[name])
+    judge = given.get("judge")
+    if isinstance(judge, str):
+        raise JudgeNotConfigured(judge)
+    if isinstance(judge, Mapping) and not (judge.get("model") and judge.get("base_url")):
+        raise JudgeNotConfigured({k: judge.get(k) for k in ("model", "base_url", "api_key_env")})
+    try:
+        return Settings.model_validate(given)
+    except ValidationError as error:
+        raise _as_settings_error(error) from None
+
+
+_ROOMS: dict[str, type[BaseModel]] = {"judge": JudgeSettings, "columns": Columns}
+
+
+def _as_settings_error(error: ValidationError) -> SettingsError:
+    first = error.errors(include_url=False, include_context=False)[0]
+    where = ".".join(map(str, first["loc"]))
+    room, _, _ = where.rpartition(".")
+    if first["type"] == "extra_forbidden":
+        legal = list(_ROOMS.get(room, Settings).model_fields)
+        near = difflib.get_close_matches(str(first["loc"][-1]), legal, n=1, cutoff=0.5)
+        hint = f'Did you mean "{near[0]}"? ' if near else ""
+        # The value is not repeated: what stands under an unknown name may be a key.
+        return SettingsError(
+            where, "is not a setting", possible=f"{hint}Known: {', '.join(legal)}."
+        )
+    return SettingsError(where, first["msg"][0].lower() + first["msg"][1:], first["input"])
