@@ -1,0 +1,46 @@
+"""Fixtures shared by all tests: a real small model, and a scripted server."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+from fake_server import FakeServer, Script
+
+# Before transformers is imported by anything: no test may wait for a model hub.
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+if TYPE_CHECKING:
+    from mlflow_mcq.engines.local import LocalChat
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what loads the real model, so that ``-m "not real_model"`` is quick."""
+    for item in items:
+        if "smollm2" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.real_model)
+
+
+@pytest.fixture(scope="session")
+def smollm2() -> LocalChat:
+    """SmolLM2-135M-Instruct in memory (converted once per machine, 40 s)."""
+    from mlflow_mcq.engines.demo import resolve_weights
+    from mlflow_mcq.engines.local import load_local
+
+    return load_local(resolve_weights("demo:smollm2"))
+
+
+@pytest.fixture
+def judge_server() -> Iterator[Callable[[Script], FakeServer]]:
+    """A factory of scripted OpenAI-compatible servers: ``judge_server(script).url``."""
+    servers: list[FakeServer] = []
+
+    def start(script: Script) -> FakeServer:
+        servers.append(FakeServer(script))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.close()
