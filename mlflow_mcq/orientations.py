@@ -151,16 +151,11 @@ def fixed_options(options: Sequence[str]) -> frozenset[int]:
         >>> sorted(fixed_options(["vitamin A and C", "iron"]))
         []
     """
-    letters = "".join(letters_for(min(len(options), 26)))
-    one = rf"\(?[{letters}]\)?"
-    joined = re.compile(
-        rf"(?:(?:both|either|neither|only)\s+)?{one}(?:\s*,\s*{one})*,?\s*(?:and|or|nor|&)\s*{one}"
-        rf"(?:\s+(?:only|are correct|are both correct))?[.]?",
-        re.IGNORECASE,
-    )
-    if any(_names_slots(option, joined) for option in options):
+    texts = [" ".join(option.split()) for option in options]
+    named = _names_slots("".join(letters_for(min(len(options), 26))))
+    if any(named.fullmatch(text) for text in texts):
         return frozenset(range(len(options)))
-    return frozenset(i for i, option in enumerate(options) if _POINTS_UP.search(option.strip()))
+    return frozenset(i for i, text in enumerate(texts) if _POINTS_UP.fullmatch(text))
 
 
 def duplicate_options(options: Sequence[str]) -> tuple[int, ...]:
@@ -174,26 +169,77 @@ def duplicate_options(options: Sequence[str]) -> tuple[int, ...]:
     return tuple(i for i, text in enumerate(texts) if texts.count(text) > 1)
 
 
-# Phrases that only make sense below the options they speak of, by language.
+_NOUN = r"(?:answers?|options?|choices?|alternatives?|responses?|answer choices)"
+_ABOVE = (
+    r"(?:above(?!-)|above[- ]mentioned|aforementioned|foregoing|preceding|previous|listed|given"
+    r"|others?)"
+)
+_RIGHT = r"(?:correct|right|true|wrong|false|incorrect)"
+
+# Phrases that only make sense below the options they speak of, by language. English needs
+# a word that points at the options: "All dogs" and "None of the patients" are ordinary texts.
 _POINTS_UP = re.compile(
-    r"^(?:(?:all|none|any|both|some|two|neither)\s+(?:of\s+)?(?:the\s+|these\s*|them\s*)?"
-    r"(?:above|preceding|previous|others?|listed|these|them|choices|options)?"
-    r"(?:\s+(?:above|options|choices|answers|listed|apply))?"
-    r"|no(?:ne)? of (?:the|these).{0,30}"
-    r"|(?:todas|ninguna) (?:las|de las) anteriores"
-    r"|(?:alle|keine[sr]?)(?: der)? (?:oben )?genannten"
-    r"|(?:toutes|aucune) (?:les|des) (?:réponses )?(?:ci-dessus|précédentes)"
-    r"|(?:todas|nenhuma) (?:as|das) (?:alternativas )?(?:acima|anteriores)"
-    r"|(?:все|ни один)(?: из)? (?:вышеперечисленн\w+|перечисленн\w+)"
-    r"|以上(?:都|皆|全|均)?(?:是|对|不是|不对|非|选项)?.{0,4}|上記(?:の)?(?:すべて|全て|いずれ).{0,8})[.。]?$",
+    "(?:"
+    + "|".join(
+        [
+            # all of the above; none of these answers is correct; both of them; any other option
+            r"(?:all|none|any|both|some|two|three|either|neither|each|one|everything|nothing)(?:"
+            rf"(?: of)?(?: the| these| those)? {_ABOVE}(?: {_NOUN})?"
+            rf"|(?: of)? (?:the|these|those) {_NOUN}(?: (?:above|listed|given))?"
+            r"|(?: of)? the above(?!-) .{0,40}"
+            r"| of (?:these|those|them)"
+            r")(?:,? (?:is|are|was|were|apply|applies|except|but)\b.{0,40})?",
+            rf"(?:all|none)(?: {_NOUN})?(?: (?:is|are) {_RIGHT}| {_RIGHT}| apply| applies)",
+            rf"(?:all(?: other)?|no(?: other| {_RIGHT})) {_NOUN}(?: (?:above|listed|given))?"
+            rf"(?: (?:is|are) {_RIGHT}| applies| apply)?",
+            rf"no {_NOUN} (?:above|listed|given|(?:is|are) {_RIGHT}|applies|apply)",
+            r"(?:tod[ao]s|ningun[ao]|ambas?|ambos) (?:las |los |de las |de los )?"
+            r"(?:opciones |respuestas |alternativas )?(?:anteriores|de arriba|mencionad[ao]s)",
+            r"(?:tod[ao]s|nenhuma?) (?:as |os |das |dos )?(?:alternativas |opções |respostas )?"
+            r"(?:acima|anteriores)",
+            r"(?:toutes|tous|aucune?) (?:les |des )?(?:réponses |options |propositions )?"
+            r"(?:ci-dessus|précédente?s)",
+            r"(?:toutes|aucune de) ces (?:réponses|options|propositions)",
+            r"(?:tout ce qui|rien de ce qui) précède",
+            r"(?:alle|keine?[rs]?)(?: der)?(?: oben| zuvor)? "
+            r"(?:genannten|obigen|vorherigen|aufgeführten)(?: (?:antworten|optionen))?",
+            r"(?:nichts|keine?[rs]?) davon",
+            r"(?:tutt[ei]|nessun[ao]?) (?:le |i |delle |dei )?(?:risposte |opzioni )?"
+            r"(?:precedenti|sopra elencat[ei])",
+            r"(?:alle|geen(?: van)?)(?: de)? (?:bovenstaande|bovengenoemde)n?(?: antwoorden)?",
+            r"(?:wszystkie|żadn[ea])(?: z)? powyższ(?:e|ych)(?: odpowiedzi)?",
+            r"(?:вс[её]|ни один|ни одн[оа]|ничего)(?: из)? (?:выше)?перечисленн\w+",
+            r"yukarıdakilerin (?:hepsi|tümü|hiçbiri)",
+            r"tất cả (?:các |những )?(?:đáp án |phương án |ý |câu )?(?:ở )?trên",
+            r"(?:semua|tidak ada)(?: jawaban| pilihan| yang| dari)* di ?atas(?: benar| salah)?",
+            r"위의? ?(?:모든|모두|어느|보기).{0,12}",
+            r"(?:جميع|كل) (?:ما|الخيارات|الإجابات) (?:سبق|السابقة|ذكر|أعلاه)",
+            r"لا شيء (?:مما|من ما) (?:سبق|ذكر)",
+            r"(?:उपरोक्त|उपर्युक्त)(?: में से)? (?:सभी|कोई(?: भी)? नहीं)|इनमें से (?:सभी|कोई(?: भी)? नहीं)",
+            r"(?:以上|上述)(?:选项|選項|答案|说法|說法|各项|各項|[两兩三四五][项項者])?"
+            r"(?:(?:都|皆|全|均|所有|没有|沒有|无一|無一).{0,6})?",
+            r"(?:上記|以上|前述)の?(?:すべて|全て|いずれ|どれ|選択肢).{0,8}",
+        ]
+    )
+    + ")[.!。]?",
     re.IGNORECASE,
 )
 
 
-def _names_slots(option: str, joined: re.Pattern[str]) -> bool:
-    # Letters count only in capitals: "a and b" is also prose about two variables,
-    # but then the item merely stays unrotated, which is reported and harms nothing.
-    return joined.fullmatch(option.strip()) is not None
+def _names_slots(letters: str) -> re.Pattern[str]:
+    # Small letters count too: "a and b" may be prose about two variables, but then the
+    # item merely stays unrotated, which is reported and harms nothing.
+    one = rf"\(?[{letters}]\)?"
+    noun = rf"(?:{_NOUN} )?"
+    words = "and|or|nor|through|und|oder|et|ou|y|o|e|i|en|of|och|og|и|или|ve|veya|dan"
+    link = rf"(?:,? (?:{words}) |, ?| ?[&+和与與及或と와과] ?)"
+    return re.compile(
+        rf"(?:(?:both|either|neither|(?:only|all|none|any)(?: of)?) )?{noun}{one}(?:{link}{one})+"
+        rf"(?: (?:only|alone|both|together|apply|(?:is|are) (?:both |all )?{_RIGHT})"
+        r"| ?[都皆均の].{0,5})?[.。]?"
+        rf"|(?:only|(?:all|everything)(?: of the above)?,? (?:but|except)) {noun}{one}[.]?",
+        re.IGNORECASE,
+    )
 
 
 def _place(free: Sequence[int], moved: Sequence[int], n_options: int) -> tuple[int, ...]:
