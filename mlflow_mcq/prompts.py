@@ -30,6 +30,7 @@ _DASHES = (
 )
 _FIELD = re.compile(r"\{(question|options|labels)\}")
 _CUE = "\nAnswer:"
+_CUES = {"letters-reasoned": "\nReasoning:"}  # "Answer:" would skip the reasoning asked for
 
 
 def named_list(names: Sequence[str]) -> str:
@@ -88,7 +89,7 @@ def _render(
     }
     # One pass over the template only: a field inside the data is never filled in.
     text = _FIELD.sub(lambda match: fields[match.group(1)], template)
-    content: Conversation = (Message("user", text),) if chat else text + _CUE
+    content: Conversation = (Message("user", text),) if chat else text + _CUES.get(name, _CUE)
     return Prompt(item, orientation, name, content, labels)
 
 
