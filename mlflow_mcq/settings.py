@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -21,7 +22,7 @@ from mlflow_mcq.records import Decoding
 
 __all__ = ["Columns", "JudgeSettings", "Settings", "read_settings", "shown_url"]
 
-_STRICT = ConfigDict(extra="forbid", frozen=True)
+_STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 def shown_url(url: str | None) -> str:
@@ -31,9 +32,13 @@ def shown_url(url: str | None) -> str:
         >>> shown_url("https://user:pw@host:8000/v1?key=abc")
         'https://host:8000/v1'
     """
-    if not url or "//" not in url:
-        return url or ""
-    parts = urlsplit(url)
+    if not url or "//" not in url:  # "local", or a host without its scheme
+        return re.split(r"[?#]", url or "")[0].rpartition("@")[2]
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018 - a password with "/" or "#" in it ends up as the port
+    except ValueError:
+        return "(a URL that cannot be read)"
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
@@ -61,7 +66,7 @@ class JudgeSettings(BaseModel):
 
     model: str = Field(min_length=1)
     base_url: str = Field(min_length=1)
-    api_key_env: str | None = None
+    api_key_env: str | None = Field(None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
     shape: Literal["extract", "direct"] = "extract"
     temperature: float = Field(0.0, ge=0.0, le=0.2)
     max_tokens: int = Field(256, ge=1)
@@ -196,7 +201,8 @@ def read_settings(config: Mapping[str, Any] | None, name: str = "mcq_judge") -> 
     if isinstance(judge, str):
         raise JudgeNotConfigured(judge)
     if isinstance(judge, Mapping) and not (judge.get("model") and judge.get("base_url")):
-        raise JudgeNotConfigured({k: judge.get(k) for k in ("model", "base_url", "api_key_env")})
+        named = {k: judge.get(k) for k in ("model", "base_url")}
+        raise JudgeNotConfigured(named | {"base_url": shown_url(str(named["base_url"] or ""))})
     try:
         return Settings.model_validate(given)
     except ValidationError as error:
@@ -209,7 +215,7 @@ _ROOMS: dict[str, type[BaseModel]] = {"judge": JudgeSettings, "columns": Columns
 def _as_settings_error(error: ValidationError) -> SettingsError:
     first = error.errors(include_url=False, include_context=False)[0]
     where = ".".join(map(str, first["loc"]))
-    room, _, _ = where.rpartition(".")
+    room = ".".join(map(str, first["loc"][:-1]))
     if first["type"] == "extra_forbidden":
         legal = list(_ROOMS.get(room, Settings).model_fields)
         near = difflib.get_close_matches(str(first["loc"][-1]), legal, n=1, cutoff=0.5)
@@ -218,4 +224,9 @@ def _as_settings_error(error: ValidationError) -> SettingsError:
         return SettingsError(
             where, "is not a setting", possible=f"{hint}Known: {', '.join(legal)}."
         )
-    return SettingsError(where, first["msg"][0].lower() + first["msg"][1:], first["input"])
+    if where == "judge.api_key_env":  # people paste the key itself here: never repeat it
+        return SettingsError(
+            where, "must be the name of an environment variable", possible="Not the key itself."
+        )
+    got = type(first["input"]).__name__ if where == "judge" else first["input"]
+    return SettingsError(where, first["msg"][0].lower() + first["msg"][1:], got)
