@@ -14,6 +14,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from numbers import Integral
 
 from mlflow_mcq.errors import DataError
 
@@ -75,9 +76,10 @@ class Item:
         if len(self.options) < 2:
             raise DataError(who, "an item needs at least two options", self.options)
         for index, option in enumerate(self.options):
-            if not option.strip():
-                raise DataError(who, f"option {index} is empty", self.options)
-        if isinstance(self.gold, bool) or not 0 <= self.gold < len(self.options):
+            if not isinstance(option, str) or not option.strip():
+                raise DataError(who, f"option {index} is empty or no text", self.options)
+        whole = isinstance(self.gold, Integral) and not isinstance(self.gold, bool)
+        if not whole or not 0 <= self.gold < len(self.options):
             raise DataError(
                 who, f"gold must be an option index from 0 to {len(self.options) - 1}", self.gold
             )
