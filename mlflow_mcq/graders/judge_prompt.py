@@ -38,19 +38,20 @@ _EXTRACT = (
     "Which one option did the candidate choose? Report the choice, right or wrong; do not "
     "solve the question yourself and do not repair the reply. An option is chosen by its "
     "text, by an unmistakable paraphrase or, where letters were shown, by its letter; an "
-    "option that is only discussed or rejected is not chosen, and a correction counts with its last word. If the reply "
-    "refuses, hedges, chooses several options or none, contradicts itself, gives something "
-    "that is not on the list or talks of something else, the answer is OTHER."
+    "option that is only discussed or rejected is not chosen, and a correction counts with "
+    "its last word. If the reply refuses, hedges, chooses several options or none, "
+    "contradicts itself, gives something that is not on the list or talks of something else, "
+    "the answer is OTHER."
 )
 _EXTRACT_FORM = "Answer with one of {names}, or OTHER, and nothing else."
 _DIRECT = (
     "Compare the one option that the candidate chose with the right option given below; do "
     "not solve the question yourself and do not repair the reply. An option is chosen by its "
     "text, by an unmistakable paraphrase or, where letters were shown, by its letter; an "
-    "option that is only discussed or rejected is not chosen, and a correction counts with its last word. CORRECT: it chose "
-    "exactly the right option. INCORRECT: it chose exactly one option, another one. OTHER: it "
-    "does not commit to exactly one option of the list: it refuses, hedges, chooses several "
-    "or none, contradicts itself or talks of something else."
+    "option that is only discussed or rejected is not chosen, and a correction counts with "
+    "its last word. CORRECT: it chose exactly the right option. INCORRECT: it chose exactly "
+    "one option, another one. OTHER: it does not commit to exactly one option of the list: it "
+    "refuses, hedges, chooses several or none, contradicts itself or talks of something else."
 )
 _DIRECT_FORM = "Answer with one word, CORRECT, INCORRECT or OTHER, and nothing else."
 _CUES = {"extract": "Option:", "direct": "Verdict:"}
