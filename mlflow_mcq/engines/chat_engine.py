@@ -1,0 +1,83 @@
+"""The engine of chat models: requests become queries, replies become generations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from mlflow_mcq.doors import Chat
+from mlflow_mcq.errors import ModelError
+from mlflow_mcq.records import Decoding, Generation, Query, Reply, Request
+
+__all__ = ["ChatEngine", "row_name"]
+
+_NAMED_ROWS = 3
+
+
+def row_name(request: Request) -> str:
+    """A row as errors name it.
+
+    Example:
+        >>> from mlflow_mcq.records import Item, Orientation, Prompt
+        >>> item = Item("q7", "Which?", ("a", "b"), 0)
+        >>> row_name(Request(Prompt(item, Orientation(0, "rot0", (0, 1)), "letters", "?", ())))
+        "item 'q7', rot0, repeat 0"
+    """
+    prompt = request.prompt
+    return f"item {prompt.item.id!r}, {prompt.orientation.name}, repeat {request.repeat}"
+
+
+class ChatEngine:
+    """Evaluates any `Chat`: weights loaded here, or a server.
+
+    Args:
+        chat: The model.
+        on_error: Told of each failed row as it comes, for example to count it on a
+            progress bar; the error is raised at the end all the same.
+
+    Attributes:
+        fingerprint: Of the chat.
+        speaks_chat: Of the chat.
+    """
+
+    def __init__(self, chat: Chat, on_error: Callable[[Request, str], None] | None = None) -> None:
+        self.chat = chat
+        self.fingerprint: str = chat.fingerprint
+        self.speaks_chat: bool = chat.speaks_chat
+        self._on_error = on_error
+
+    def generate(self, requests: Sequence[Request], decoding: Decoding) -> Iterator[Generation]:
+        """Yield answers as they come; failures are reported when all others are in.
+
+        Raises:
+            ModelError: Some rows have no answer. All that have one were yielded before,
+                so that a caller who stores rows asks only the failed ones again.
+        """
+        queries = [Query(r.prompt.content, r.seed(decoding.seed)) for r in requests]
+        waiting = set(range(len(queries)))
+        failed: list[tuple[Request, str]] = []
+        for place, reply in self.chat.ask(queries, decoding):
+            waiting.discard(place)
+            request = requests[place]
+            if reply.text is None:
+                failed.append((request, reply.error or "no text"))
+                if self._on_error is not None:
+                    self._on_error(*failed[-1])
+                continue
+            yield self._generation(request, reply)
+        failed += [(requests[place], "the chat never answered") for place in sorted(waiting)]
+        if failed:
+            raise _failure(failed, len(requests))
+
+    def _generation(self, request: Request, reply: Reply) -> Generation:
+        return Generation(request.prompt, request.repeat, reply, engine=self.fingerprint)
+
+
+def _failure(failed: Sequence[tuple[Request, str]], n_rows: int) -> ModelError:
+    names = "; ".join(row_name(request) for request, _ in failed[:_NAMED_ROWS])
+    more = len(failed) - _NAMED_ROWS
+    return ModelError(
+        "model",
+        f"{len(failed)} of {n_rows} rows could not be answered "
+        f"({names}{f'; and {more} more' if more > 0 else ''})",
+        possible=f"The first error: {failed[0][1]}",
+    )

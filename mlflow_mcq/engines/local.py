@@ -1,0 +1,297 @@
+"""A language model whose weights are loaded here, with transformers.
+
+The model and its tokenizer belong to the user: both are left exactly as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mlflow_mcq.engines.decoding import (
+    StopTexts,
+    borrowed,
+    eos_ids,
+    generation_config,
+    samplers,
+)
+from mlflow_mcq.engines.weights import longest_text, weights_fingerprint
+from mlflow_mcq.errors import ModelError
+from mlflow_mcq.records import Decoding, Message, Query, Reply
+
+__all__ = ["LocalChat", "load_local", "load_weights"]
+
+
+@dataclass(slots=True)
+class _Row:
+    """One distinct conversation, with the places in the queries that asked it."""
+
+    sent: str
+    ids: list[int]
+    seed: int
+    places: list[int] = field(default_factory=list)
+
+
+class LocalChat:
+    """A causal language model in memory.
+
+    Decoding is exactly what is asked for: sampling values and penalties stored in the
+    checkpoint are not inherited.
+
+    Args:
+        model: A transformers causal language model.
+        tokenizer: Its tokenizer.
+        batch_size: Rows at a time; halved by itself where memory does not suffice.
+
+    Attributes:
+        fingerprint: Twelve hex digits over configuration, weights and chat template.
+        deterministic: Always True: sampling is seeded row by row.
+        speaks_chat: The tokenizer has a chat template.
+
+    Raises:
+        ModelError: ``model`` cannot generate.
+    """
+
+    deterministic: bool = True
+
+    def __init__(self, model: Any, tokenizer: Any, batch_size: int = 8) -> None:
+        if not hasattr(model, "generate") and hasattr(model, "module"):
+            model = model.module  # as Accelerate and DistributedDataParallel wrap it
+        if not hasattr(model, "generate"):
+            raise ModelError(
+                "model", "must be a causal language model of transformers", type(model).__name__
+            )
+        self.model = model
+        self.tokenizer = tokenizer
+        self.batch_size = max(1, batch_size)
+        self.speaks_chat: bool = bool(getattr(tokenizer, "chat_template", None))
+        self.fingerprint: str = weights_fingerprint(
+            model, getattr(tokenizer, "chat_template", None)
+        )
+
+    def ask(self, queries: Sequence[Query], decoding: Decoding) -> Iterator[tuple[int, Reply]]:
+        """Answer batch by batch, longest prompts first.
+
+        The longest come first so that rows of a batch are alike in length (little
+        padding) and a lack of memory shows at once instead of after an hour.
+
+        Raises:
+            ModelError: Chat messages for a tokenizer that has no chat template.
+        """
+        rows: dict[tuple[object, int], _Row] = {}
+        sampled = decoding.temperature > 0
+        for place, query in enumerate(queries):
+            key = (query.content, query.seed if sampled else 0)
+            if key not in rows:
+                sent, ids, error = self._encode(query, decoding)
+                if error:
+                    yield place, Reply(None, error)
+                    continue
+                rows[key] = _Row(sent, ids, key[1])
+            rows[key].places.append(place)
+        fitting = []
+        for row in rows.values():
+            if self._fits(row, decoding):
+                fitting.append(row)
+            else:
+                # Never cut: a prompt without its head is another question.
+                yield from _each(row, _unanswered(row, "prompt_too_long"))
+        yield from self._in_batches(fitting, decoding)
+
+    def _in_batches(self, rows: list[_Row], decoding: Decoding) -> Iterator[tuple[int, Reply]]:
+        rows.sort(key=lambda row: len(row.ids), reverse=True)
+        size, start = self.batch_size, 0
+        while start < len(rows):
+            batch = rows[start : start + size]
+            replies = self._within_memory(batch, decoding)
+            if replies is None and len(batch) > 1:
+                size = len(batch) // 2
+                continue
+            for row, reply in zip(batch, replies or [_out_of_memory(batch[0])], strict=True):
+                yield from _each(row, reply)
+            start += len(batch)
+
+    def _within_memory(self, batch: list[_Row], decoding: Decoding) -> list[Reply] | None:
+        import torch
+        from accelerate.utils.memory import should_reduce_batch_size
+
+        try:
+            return self._answer(batch, decoding)
+        except RuntimeError as error:
+            shortage = getattr(torch, "OutOfMemoryError", torch.cuda.OutOfMemoryError)
+            if not isinstance(error, shortage) and not should_reduce_batch_size(error):
+                raise
+        # Outside the handler: inside it the traceback still holds the tensors.
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+        return None
+
+    def _answer(self, batch: list[_Row], decoding: Decoding) -> list[Reply]:
+        import torch
+
+        eos = eos_ids(self.model, self.tokenizer)
+        pad = self.tokenizer.pad_token_id
+        # An existing id: a new pad token would need a row the embeddings do not have.
+        pad = pad if pad is not None else (eos[0] if eos else 0)
+        ids, mask = self._padded([row.ids for row in batch], pad)
+        stopped = StopTexts(decoding.stop, self.tokenizer, ids.shape[1]) if decoding.stop else None
+        config = generation_config(decoding, eos, pad)
+        # no_grad, not inference_mode: buffers that a model fills on the way (rotary
+        # tables) would be unusable in the training step that follows.
+        with borrowed(self.model, config), torch.no_grad():
+            out = self.model.generate(
+                input_ids=ids,
+                attention_mask=mask,
+                generation_config=config,
+                logits_processor=samplers(decoding, [row.seed for row in batch]),
+                stopping_criteria=[stopped] if stopped else [],
+            )
+        ends = stopped.ends if stopped else {}
+        return [
+            self._reply(row, new, eos, ends.get(place))
+            for place, (row, new) in enumerate(
+                zip(batch, out[:, ids.shape[1] :].tolist(), strict=True)
+            )
+        ]
+
+    def _padded(self, rows: list[list[int]], pad: int) -> tuple[Any, Any]:
+        # By hand and on the left: the tokenizer's own padding side and pad token stay as
+        # the user set them, and padding on the right would corrupt every shorter row.
+        import torch
+
+        width = max(map(len, rows))
+        ids = torch.tensor([[pad] * (width - len(row)) + row for row in rows])
+        mask = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in rows])
+        device = next(self.model.parameters()).device
+        return ids.to(device), mask.to(device)
+
+    def _reply(self, row: _Row, new: list[int], eos: Sequence[int], end: int | None) -> Reply:
+        # What follows the end of a row is padding, even where it looks like EOS.
+        new = new if end is None else new[:end]
+        cut = next((place for place, token in enumerate(new) if token in eos), None)
+        reason = "eos" if cut is not None else "length" if end is None else "stop"
+        kept = tuple(new[:cut])
+        return Reply(
+            text=self.tokenizer.decode(list(kept), skip_special_tokens=True),
+            finish_reason=reason,
+            token_ids=kept,
+            n_prompt_tokens=len(row.ids),
+            n_tokens=len(kept),
+            sent=row.sent,
+        )
+
+    def _fits(self, row: _Row, decoding: Decoding) -> bool:
+        limit = longest_text(self.model)
+        return limit is None or len(row.ids) + decoding.max_new_tokens <= limit
+
+    def _encode(self, query: Query, decoding: Decoding) -> tuple[str, list[int], str]:
+        """The text sent, its token ids, and what went wrong."""
+        if isinstance(query.content, str):
+            # The tokenizer adds its own BOS here: a base model without it is another model.
+            sent, special = query.content, True
+        else:
+            try:
+                # The template writes BOS itself: the tokenizer must not add a second one.
+                sent, special = self._render(query.content, decoding.thinking), False
+            except ModelError:
+                raise
+            except Exception as error:  # noqa: BLE001  a template is anybody's program
+                return "", [], f"chat template: {type(error).__name__}: {error}"
+        ids = list(self.tokenizer(sent, add_special_tokens=special)["input_ids"])
+        return sent, ids, "" if ids else "the prompt has no tokens"
+
+    def _render(self, messages: tuple[Message, ...], thinking: bool | None) -> str:
+        if not self.speaks_chat:
+            raise ModelError(
+                "tokenizer",
+                "has no chat template, so chat messages cannot be put into text",
+                getattr(self.tokenizer, "name_or_path", ""),
+                "Send plain text, or set tokenizer.chat_template.",
+            )
+        switch = {} if thinking is None else {"enable_thinking": thinking}
+
+        def render(messages: tuple[Message, ...]) -> str:
+            said = [{"role": m.role, "content": m.content} for m in messages]
+            return str(
+                self.tokenizer.apply_chat_template(
+                    said, tokenize=False, add_generation_prompt=True, **switch
+                )
+            )
+
+        if len(messages) < 2 or messages[0].role != "system":
+            return render(messages)
+        try:
+            sent = render(messages)
+        except Exception:  # noqa: BLE001  templates refuse a system role in their own ways
+            return render(_without_system(messages))
+        # Some templates drop a system message without a word.
+        return sent if messages[0].content.strip() in sent else render(_without_system(messages))
+
+
+def _without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    system, first, *rest = messages
+    return (Message(first.role, f"{system.content}\n\n{first.content}"), *rest)
+
+
+def _each(row: _Row, reply: Reply) -> Iterator[tuple[int, Reply]]:
+    return ((place, reply) for place in row.places)
+
+
+def _unanswered(row: _Row, reason: str) -> Reply:
+    return Reply("", finish_reason=reason, n_prompt_tokens=len(row.ids), sent=row.sent)
+
+
+def _out_of_memory(row: _Row) -> Reply:
+    return Reply(None, f"out of memory on a single row of {len(row.ids)} prompt tokens")
+
+
+def load_local(path_or_name: str, batch_size: int = 8) -> LocalChat:
+    """Load a model and its tokenizer from a folder or a hub name.
+
+    Code that comes with a checkpoint is never run.
+
+    Args:
+        path_or_name: A folder written by ``save_pretrained``, or a name at the hub.
+        batch_size: Rows at a time.
+
+    Raises:
+        ModelError: Nothing is there, or it is not a causal language model.
+    """
+    from accelerate import PartialState
+
+    device = PartialState().device
+    # float32 on a CPU: half precision is slow there and moves near ties.
+    dtype = "float32" if device.type == "cpu" else "auto"
+    model, tokenizer = load_weights(path_or_name, dtype)
+    return LocalChat(model.to(device), tokenizer, batch_size)
+
+
+def load_weights(path_or_name: str, dtype: str, **options: Any) -> tuple[Any, Any]:
+    """A model in evaluation mode and its tokenizer, on the CPU.
+
+    Args:
+        path_or_name: Folder or hub name.
+        dtype: A torch dtype by name, or ``auto``.
+        options: Further options of both ``from_pretrained``.
+
+    Raises:
+        ModelError: Nothing is there, or it is not a causal language model.
+    """
+    import transformers
+
+    version = tuple(int(part) for part in transformers.__version__.split(".")[:2])
+    argument = "dtype" if version >= (4, 56) else "torch_dtype"
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(path_or_name, **options)
+        model = transformers.AutoModelForCausalLM.from_pretrained(
+            path_or_name, **{argument: dtype}, **options
+        )
+    except (OSError, ValueError, ImportError) as error:
+        raise ModelError(
+            f"model {path_or_name!r}",
+            f"cannot be loaded: {error}",
+            possible="Give a folder written by save_pretrained, or the name of a causal "
+            "language model at the hub.",
+        ) from error
+    return model.eval(), tokenizer

@@ -1,0 +1,224 @@
+"""A language model behind an OpenAI-compatible server."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import queue
+import threading
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+from mlflow_mcq.engines.replies import read_completion, redacted, told
+from mlflow_mcq.errors import SettingsError
+from mlflow_mcq.records import Decoding, Query, Reply
+from mlflow_mcq.settings import shown_url
+
+__all__ = ["OpenAIChat"]
+
+_Answers = queue.SimpleQueue["tuple[int, Reply] | None"]
+
+
+class OpenAIChat:
+    """Asks a server, several calls at a time.
+
+    The key is read from the environment for each round of calls and kept nowhere.
+    ``seed`` is sent only with a temperature above 0, ``top_p`` only below 1, ``top_k``
+    only above 0: each is refused by some servers, and none of them means anything else
+    where it is left out.
+
+    Args:
+        model: Its name at the server.
+        base_url: The server, up to and including ``/v1``.
+        api_key_env: Name of the environment variable with the key; None sends no key.
+        concurrency: Most calls in flight at once.
+        timeout_s: Seconds before a call is given up.
+        max_retries: Retries of the SDK on 408, 409, 429, 5xx and broken connections; it
+            waits as long as the server asks in ``Retry-After``.
+        speaks_chat: False for servers that know only plain completions.
+
+    Attributes:
+        url: The server, without credentials.
+        fingerprint: Twelve hex digits over model, server and kind of endpoint.
+        deterministic: Always False: servers batch, and replace models, as they like.
+
+    Raises:
+        SettingsError: The URL is none, or the environment variable is not set.
+    """
+
+    deterministic: bool = False
+
+    def __init__(  # noqa: PLR0913  one argument for each setting of the judge
+        self,
+        model: str,
+        base_url: str,
+        api_key_env: str | None = None,
+        concurrency: int = 16,
+        timeout_s: float = 60,
+        max_retries: int = 5,
+        *,
+        speaks_chat: bool = True,
+    ) -> None:
+        self.model = model
+        self.url = shown_url(base_url)
+        if not base_url.startswith(("http://", "https://")):
+            raise SettingsError(
+                "base_url", "must start with http:// or https://", self.url, "Add the scheme."
+            )
+        self.api_key_env = api_key_env
+        self.concurrency = max(1, concurrency)
+        self.timeout_s = timeout_s
+        self.max_retries = max_retries
+        self.speaks_chat: bool = speaks_chat
+        self._base_url = base_url
+        self._limit_name = "max_tokens"
+        self._key()
+        name = "\x1f".join((model, self.url, str(speaks_chat)))
+        self.fingerprint: str = hashlib.sha256(name.encode()).hexdigest()[:12]
+
+    def __repr__(self) -> str:
+        return f"OpenAIChat({self.model!r}, {self.url!r})"
+
+    def ask(self, queries: Sequence[Query], decoding: Decoding) -> Iterator[tuple[int, Reply]]:
+        """Yield replies as they arrive; a failed call is a reply with its error.
+
+        A consumer that stops early, by ``close`` or by an exception, ends all calls.
+        """
+        answers: _Answers = queue.SimpleQueue()
+        with _background_loop() as loop:
+            work = asyncio.run_coroutine_threadsafe(
+                self._answer_all(queries, decoding, answers), loop
+            )
+            while (answer := answers.get()) is not None:
+                yield answer
+            work.result()
+
+    async def _answer_all(
+        self, queries: Sequence[Query], decoding: Decoding, answers: _Answers
+    ) -> None:
+        # Workers share one iterator: never more calls in flight than workers, and no
+        # ten thousand waiting tasks.
+        places = iter(range(len(queries)))
+
+        async def work(client: Any) -> None:
+            for place in places:
+                answers.put((place, await self._answer(client, queries[place], decoding)))
+
+        try:
+            async with self._client() as client:
+                n_workers = min(self.concurrency, len(queries))
+                await asyncio.gather(*(work(client) for _ in range(n_workers)))
+        finally:
+            answers.put(None)
+
+    async def _answer(self, client: Any, query: Query, decoding: Decoding) -> Reply:
+        secrets = self._secrets()
+        try:
+            got = await self._call(client, query, decoding)
+            return read_completion(got, plain=isinstance(query.content, str), secrets=secrets)
+        except Exception as error:  # noqa: BLE001  one bad row must not lose the others
+            return Reply(None, redacted(told(error), secrets))
+
+    async def _call(self, client: Any, query: Query, decoding: Decoding) -> Any:
+        import openai
+
+        plain = isinstance(query.content, str)
+        tried = "max_tokens" if plain else self._limit_name
+        try:
+            return await self._create(client, query, decoding, tried)
+        except openai.BadRequestError as error:
+            # Newer models of OpenAI refuse the name that every other server knows.
+            if plain or tried != "max_tokens" or "max_completion_tokens" not in str(error):
+                raise
+        self._limit_name = "max_completion_tokens"
+        return await self._create(client, query, decoding, self._limit_name)
+
+    async def _create(self, client: Any, query: Query, decoding: Decoding, limit: str) -> Any:
+        options = {"model": self.model, **_options(decoding, query.seed)}
+        options[limit] = decoding.max_new_tokens
+        if isinstance(query.content, str):
+            return await client.completions.create(prompt=query.content, **options)
+        messages = [{"role": m.role, "content": m.content} for m in query.content]
+        return await client.chat.completions.create(messages=messages, **options)
+
+    @asynccontextmanager
+    async def _client(self) -> AsyncIterator[Any]:
+        import openai
+
+        client = openai.AsyncOpenAI(
+            # Always given: with None the SDK would take OPENAI_API_KEY and send the
+            # user's key to whatever server this is.
+            api_key=self._key() or "none",
+            base_url=self._base_url,
+            timeout=self.timeout_s,
+            max_retries=self.max_retries,
+        )
+        host = urlsplit(self._base_url).hostname or ""
+        if host != "openai.com" and not host.endswith(".openai.com"):
+            # The SDK also reads these from the environment; they too are OpenAI's only.
+            client.organization = client.project = None
+            client._custom_headers = {}
+        async with client:
+            yield client
+
+    def _key(self) -> str | None:
+        if self.api_key_env is None:
+            return None
+        key = os.environ.get(self.api_key_env)
+        if not key:
+            raise SettingsError(
+                "api_key_env",
+                f"names the environment variable {self.api_key_env}, which is not set",
+                possible="Set it to the key, or leave api_key_env out for a server without one.",
+            )
+        return key
+
+    def _secrets(self) -> list[str]:
+        key = os.environ.get(self.api_key_env) if self.api_key_env else None
+        parts = urlsplit(self._base_url)
+        found = [key, parts.netloc.rpartition("@")[0], parts.username, parts.password, parts.query]
+        return [secret for secret in found if secret]
+
+
+def _options(decoding: Decoding, seed: int) -> dict[str, Any]:
+    """The user's decoding as fields of a request."""
+    options: dict[str, Any] = {"temperature": decoding.temperature}
+    extra: dict[str, Any] = {}
+    if decoding.temperature > 0:
+        # Servers keep a seed in 32 bits, some with a sign.
+        options["seed"] = seed % 2**31
+    if decoding.top_p < 1.0:
+        options["top_p"] = decoding.top_p
+    if decoding.stop:
+        options["stop"] = list(decoding.stop)
+    if decoding.top_k > 0:
+        extra["top_k"] = decoding.top_k
+    if decoding.thinking is not None:
+        extra["chat_template_kwargs"] = {"enable_thinking": decoding.thinking}
+    return {**options, "extra_body": extra} if extra else options
+
+
+@contextmanager
+def _background_loop() -> Iterator[asyncio.AbstractEventLoop]:
+    """An event loop in a thread of its own: notebooks run one in the main thread already."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="mcq-openai", daemon=True)
+    thread.start()
+    try:
+        yield loop
+    finally:
+        asyncio.run_coroutine_threadsafe(_cancel_others(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+async def _cancel_others() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    # Waited for: a client that is not closed leaves its connections to the garbage.
+    await asyncio.gather(*others, return_exceptions=True)

@@ -1,0 +1,57 @@
+"""The engine without a model: answers that the data already holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from mlflow_mcq.engines.chat_engine import row_name
+from mlflow_mcq.errors import ModelError
+from mlflow_mcq.records import Decoding, Generation, Reply, Request
+
+__all__ = ["StoredEngine", "StoredKey"]
+
+StoredKey = tuple[str, int, int]
+"""(item id, orientation index, repeat)."""
+
+
+class StoredEngine:
+    """Yields stored answers.
+
+    Args:
+        texts: Answers by key. None and NaN are missing answers: they come out as empty
+            text with the finish reason ``missing``, and are never left out of a count.
+        fingerprint: What the answers are from, if that is known.
+    """
+
+    speaks_chat: bool = False
+
+    def __init__(self, texts: Mapping[StoredKey, Any], fingerprint: str = "stored") -> None:
+        self._texts = texts
+        self.fingerprint: str = fingerprint
+
+    def generate(self, requests: Sequence[Request], decoding: Decoding) -> Iterator[Generation]:
+        """Yield the stored answers in the order of the requests.
+
+        Raises:
+            ModelError: A row has no entry at all, or one that is no text.
+        """
+        for request in requests:
+            prompt = request.prompt
+            key = (prompt.item.id, prompt.orientation.index, request.repeat)
+            if key not in self._texts:
+                raise ModelError("stored answers", f"there is none for {row_name(request)}", key)
+            reply = _reply(self._texts[key], request)
+            yield Generation(prompt, request.repeat, reply, engine=self.fingerprint)
+
+
+def _reply(text: Any, request: Request) -> Reply:
+    if isinstance(text, str):
+        return Reply(text)
+    if text is None or type(text).__name__ in ("NAType", "NaTType") or _is_nan(text):
+        return Reply("", finish_reason="missing")
+    raise ModelError("stored answers", f"must be texts; {row_name(request)} is none", text)
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and value != value

@@ -1,0 +1,42 @@
+"""Weights: what names a model, and how long a text it can read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+__all__ = ["longest_text", "weights_fingerprint"]
+
+_SAMPLES = 64
+# Where a checkpoint lies and which version wrote it do not change its answers: the same
+# judge on two machines must have one name.
+_NOT_IDENTITY = ("_name_or_path", "transformers_version")
+
+
+def longest_text(model: Any) -> int | None:
+    """Most tokens, prompt and answer together, that a model has positions for."""
+    config = model.config
+    text = config.get_text_config() if hasattr(config, "get_text_config") else config
+    limit = getattr(text, "max_position_embeddings", None)
+    return limit if isinstance(limit, int) and limit > 0 else None
+
+
+def weights_fingerprint(model: Any, chat_template: object = None) -> str:
+    """Twelve hex digits over what changes a model's answers.
+
+    Architecture, configuration, dtype, chat template, and for each parameter its shape
+    and 64 values spread over it: enough to tell a fine-tuned arm from its base without
+    reading gigabytes.
+    """
+    digest = hashlib.sha256()
+    config = {k: v for k, v in model.config.to_dict().items() if k not in _NOT_IDENTITY}
+    head = [type(model).__name__, config, str(getattr(model, "dtype", "")), chat_template]
+    digest.update(json.dumps(head, sort_keys=True, default=str).encode())
+    for name, weight in model.named_parameters():
+        digest.update(f"{name}{tuple(weight.shape)}".encode())
+        if weight.device.type != "meta":
+            flat = weight.detach().reshape(-1)
+            sample = flat[:: max(1, flat.numel() // _SAMPLES)][:_SAMPLES]
+            digest.update(sample.float().cpu().numpy().tobytes())
+    return digest.hexdigest()[:12]
