@@ -1,1 +1,48 @@
-"""Multiple-choice evaluation for MLflow that you can trust."""
+"""Multiple-choice evaluation for MLflow that you can trust.
+
+The public names are loaded when they are first used: importing this package costs
+next to nothing, and never imports torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mlflow_mcq.engines.handle import local_model, remote_model
+    from mlflow_mcq.front import evaluate
+    from mlflow_mcq.graders.judge_reply import parse_judge_reply
+    from mlflow_mcq.graders.strict import strict_choice
+    from mlflow_mcq.orientations import orientations_for
+    from mlflow_mcq.recipe import run_recipe
+
+__all__ = [
+    "evaluate",
+    "local_model",
+    "orientations_for",
+    "parse_judge_reply",
+    "remote_model",
+    "run_recipe",
+    "strict_choice",
+]
+
+_ROOMS = {
+    "evaluate": "front",
+    "local_model": "engines.handle",
+    "orientations_for": "orientations",
+    "parse_judge_reply": "graders.judge_reply",
+    "remote_model": "engines.handle",
+    "run_recipe": "recipe",
+    "strict_choice": "graders.strict",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ROOMS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_ROOMS[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

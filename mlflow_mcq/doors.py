@@ -42,9 +42,12 @@ class Chat(Protocol):
         speaks_chat: It takes chat messages; otherwise plain text.
     """
 
-    fingerprint: str
-    deterministic: bool
-    speaks_chat: bool
+    @property
+    def fingerprint(self) -> str: ...  # noqa: D102
+    @property
+    def deterministic(self) -> bool: ...  # noqa: D102
+    @property
+    def speaks_chat(self) -> bool: ...  # noqa: D102
 
     def ask(self, queries: Sequence[Query], decoding: Decoding) -> Iterator[tuple[int, Reply]]:
         """Yield ``(place in queries, reply)`` as answers arrive, each place exactly once.
@@ -64,8 +67,10 @@ class Engine(Protocol):
         speaks_chat: It wants chat messages; otherwise plain text.
     """
 
-    fingerprint: str
-    speaks_chat: bool
+    @property
+    def fingerprint(self) -> str: ...  # noqa: D102
+    @property
+    def speaks_chat(self) -> bool: ...  # noqa: D102
 
     def generate(self, requests: Sequence[Request], decoding: Decoding) -> Iterator[Generation]:
         """Yield one generation for each request, in any order, as they are ready.
@@ -84,7 +89,8 @@ class Grader(Protocol):
         name: Prefix of its metrics.
     """
 
-    name: str
+    @property
+    def name(self) -> str: ...  # noqa: D102
 
     def grade(self, generations: Sequence[Generation]) -> Iterator[Grade]:
         """Yield one grade for each generation, in any order, as they are ready."""

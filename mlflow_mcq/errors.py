@@ -37,7 +37,7 @@ class McqError(Exception):
     def __str__(self) -> str:
         who, rule, got, possible = self.args
         text = f"{who}: {rule}"
-        if got != "":
+        if not (isinstance(got, str) and got == ""):
             shown = repr(got)
             text += "; got " + (
                 shown if len(shown) <= _LONGEST_SHOWN else shown[:_LONGEST_SHOWN] + "…"

@@ -66,9 +66,7 @@ def option_lines(shown: Sequence[str], labels: Sequence[str]) -> str:
         labels: Letters by slot; empty for dashes.
     """
     marks = [f"{label}) " for label in labels] or ["- "] * len(shown)
-    return "\n".join(
-        one_line_label(mark, text) for mark, text in zip(marks, shown, strict=True)
-    )
+    return "\n".join(one_line_label(mark, text) for mark, text in zip(marks, shown, strict=True))
 
 
 def _render(
@@ -120,9 +118,7 @@ def prompt_family(name: str, template: str | None = None) -> PromptFamily:
         if name != "letters":
             raise SettingsError("template", 'goes with protocol "letters" only', name)
         if not {"question", "options"} <= set(_FIELD.findall(template)):
-            raise SettingsError(
-                "template", "must contain {question} and {options}", template
-            )
+            raise SettingsError("template", "must contain {question} and {options}", template)
         return _family("letters", template, lettered=True)
     if name not in PROTOCOLS:
         raise SettingsError(

@@ -315,9 +315,7 @@ class Grade:
         return cls(generation, grader, verdict, choice, reason, evidence=evidence)
 
     @classmethod
-    def unread(
-        cls, generation: Generation, grader: str, reason: str, evidence: str = ""
-    ) -> Grade:
+    def unread(cls, generation: Generation, grader: str, reason: str, evidence: str = "") -> Grade:
         """Grade an answer that names no single option: OTHER, with the reason.
 
         Never map a refusal to a letter: a 30 % refusal rate would read as a 30 %
@@ -326,9 +324,7 @@ class Grade:
         return cls(generation, grader, Verdict.OTHER, None, reason, evidence=evidence)
 
     @classmethod
-    def failed(
-        cls, generation: Generation, grader: str, error: str, evidence: str = ""
-    ) -> Grade:
+    def failed(cls, generation: Generation, grader: str, error: str, evidence: str = "") -> Grade:
         """Record that the grader could not read the row; it can be tried again later."""
         return cls(generation, grader, None, None, "", error or "unknown error", evidence)
 

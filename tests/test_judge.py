@@ -340,7 +340,9 @@ def test_the_page_is_shown_and_our_words_come_last(shape, chat, protocol):
 def test_examples_are_earlier_turns_and_fit_the_shape():
     for shape, legal in (("extract", {*"ABCD", "OTHER"}), ("direct", {v.value for v in Verdict})):
         messages = judge_conversation(generation(PROSE), shape, chat=True)
-        assert [m.role for m in messages[:-1]] == ["user", "assistant"] * (len(messages) // 2)
+        roles = [m.role for m in messages]
+        n_turns = len(messages) // 2 - 1
+        assert roles == ["system", *["user", "assistant"] * n_turns, "user"]
         said = {m.content for m in messages if m.role == "assistant"}
         assert said <= legal
         assert len(said) > 2
@@ -349,7 +351,7 @@ def test_examples_are_earlier_turns_and_fit_the_shape():
 def test_a_bare_letter_is_no_choice_in_the_examples_where_none_was_shown():
     lettered = judge_conversation(generation(PROSE), "extract", chat=True)
     dashed = judge_conversation(generation(PROSE, protocol="dashes"), "extract", chat=True)
-    assert (lettered[1].content, dashed[1].content) == ("B", "OTHER")
+    assert (lettered[2].content, dashed[2].content) == ("B", "OTHER")
 
 
 def test_the_extract_shape_does_not_give_the_gold_away():
@@ -386,7 +388,7 @@ def test_the_reply_is_put_there_as_it_is(text):
 def fences(asked: str) -> tuple[str, str]:
     """The mark and what stands between its two lines."""
     lines = asked.split("\n")
-    mark = asked.split("two lines marked ")[1].split()[0]
+    mark = asked.split("The candidate's reply:\n")[1].split("\n")[0]
     first, last = (i for i, line in enumerate(lines) if line == mark)
     return mark, "\n".join(lines[first + 1 : last])
 

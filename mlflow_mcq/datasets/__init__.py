@@ -1,1 +1,1 @@
-"""."""
+"""Readers: from what people have to items."""

@@ -16,6 +16,7 @@ from mlflow_mcq.engines.decoding import (
     generation_config,
     samplers,
 )
+from mlflow_mcq.engines.prefix import SharedPrefix
 from mlflow_mcq.engines.weights import longest_text, weights_fingerprint
 from mlflow_mcq.errors import ModelError
 from mlflow_mcq.records import Decoding, Message, Query, Reply
@@ -65,6 +66,7 @@ class LocalChat:
         self.model = model
         self.tokenizer = tokenizer
         self.batch_size = max(1, batch_size)
+        self._prefix_shown = self._prefix_fails = False
         self.speaks_chat: bool = bool(getattr(tokenizer, "chat_template", None))
         self.fingerprint: str = weights_fingerprint(
             model, getattr(tokenizer, "chat_template", None)
@@ -101,10 +103,11 @@ class LocalChat:
 
     def _in_batches(self, rows: list[_Row], decoding: Decoding) -> Iterator[tuple[int, Reply]]:
         rows.sort(key=lambda row: len(row.ids), reverse=True)
+        prefix = self._shared(rows, decoding)
         size, start = self.batch_size, 0
         while start < len(rows):
             batch = rows[start : start + size]
-            replies = self._within_memory(batch, decoding)
+            replies = self._within_memory(batch, decoding, prefix)
             if replies is None and len(batch) > 1:
                 size = len(batch) // 2
                 continue
@@ -112,12 +115,33 @@ class LocalChat:
                 yield from _each(row, reply)
             start += len(batch)
 
-    def _within_memory(self, batch: list[_Row], decoding: Decoding) -> list[Reply] | None:
+    def _shared(self, rows: list[_Row], decoding: Decoding) -> SharedPrefix | None:
+        """The beginning that all rows share, where continuing from it is shown to be exact.
+
+        One row is answered both ways. A model for which they differ is read plainly: it
+        would be wrong without an error on every row.
+        """
+        if self._prefix_fails or len(rows) < 2:
+            return None
+        with borrowed(self.model, self.model.generation_config):
+            prefix = SharedPrefix(self.model, [row.ids for row in rows])
+        if not prefix.ids:
+            return None
+        if not self._prefix_shown:
+            plain = self._within_memory(rows[:1], decoding, None)
+            shared = self._within_memory(rows[:1], decoding, prefix)
+            self._prefix_shown = plain is not None and plain == shared
+            self._prefix_fails = not self._prefix_shown
+        return prefix if self._prefix_shown else None
+
+    def _within_memory(
+        self, batch: list[_Row], decoding: Decoding, prefix: SharedPrefix | None
+    ) -> list[Reply] | None:
         import torch
         from accelerate.utils.memory import should_reduce_batch_size
 
         try:
-            return self._answer(batch, decoding)
+            return self._answer(batch, decoding, prefix)
         except RuntimeError as error:
             shortage = getattr(torch, "OutOfMemoryError", torch.cuda.OutOfMemoryError)
             if not isinstance(error, shortage) and not should_reduce_batch_size(error):
@@ -127,14 +151,17 @@ class LocalChat:
             torch.cuda.empty_cache()
         return None
 
-    def _answer(self, batch: list[_Row], decoding: Decoding) -> list[Reply]:
+    def _answer(
+        self, batch: list[_Row], decoding: Decoding, prefix: SharedPrefix | None
+    ) -> list[Reply]:
         import torch
 
         eos = eos_ids(self.model, self.tokenizer)
         pad = self.tokenizer.pad_token_id
         # An existing id: a new pad token would need a row the embeddings do not have.
         pad = pad if pad is not None else (eos[0] if eos else 0)
-        ids, mask = self._padded([row.ids for row in batch], pad)
+        shared = prefix.ids if prefix else []
+        ids, mask = self._padded([row.ids for row in batch], pad, len(shared))
         stopped = StopTexts(decoding.stop, self.tokenizer, ids.shape[1]) if decoding.stop else None
         config = generation_config(decoding, eos, pad)
         # no_grad, not inference_mode: buffers that a model fills on the way (rotary
@@ -146,6 +173,7 @@ class LocalChat:
                 generation_config=config,
                 logits_processor=samplers(decoding, [row.seed for row in batch]),
                 stopping_criteria=[stopped] if stopped else [],
+                **(prefix.arguments(self.model, len(batch)) if prefix else {}),
             )
         ends = stopped.ends if stopped else {}
         return [
@@ -155,14 +183,21 @@ class LocalChat:
             )
         ]
 
-    def _padded(self, rows: list[list[int]], pad: int) -> tuple[Any, Any]:
+    def _padded(self, rows: list[list[int]], pad: int, n_shared: int) -> tuple[Any, Any]:
         # By hand and on the left: the tokenizer's own padding side and pad token stay as
-        # the user set them, and padding on the right would corrupt every shorter row.
+        # the user set them, and padding on the right would corrupt every shorter row. A
+        # shared beginning stays in front, where its keys and values stand.
         import torch
 
         width = max(map(len, rows))
-        ids = torch.tensor([[pad] * (width - len(row)) + row for row in rows])
-        mask = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in rows])
+        gaps = [width - len(row) for row in rows]
+        shared = [row[:n_shared] for row in rows]
+        own = [row[n_shared:] for row in rows]
+        parts = list(zip(shared, gaps, own, strict=True))
+        ids = torch.tensor([head + [pad] * gap + tail for head, gap, tail in parts])
+        mask = torch.tensor(
+            [[1] * len(head) + [0] * gap + [1] * len(tail) for head, gap, tail in parts]
+        )
         device = next(self.model.parameters()).device
         return ids.to(device), mask.to(device)
 

@@ -1,0 +1,246 @@
+"""Items from a table: a DataFrame, whatever its index and the shape of its options.
+
+Options stand in a list column, in JSON text, in a ``{text, label}`` dict, or in
+columns A, B, C, ... Rows are named by their position, since an index may be
+anything and may repeat.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mlflow_mcq.datasets.answers import AnswerKey, read_answer
+from mlflow_mcq.errors import DataError
+from mlflow_mcq.orientations import letters_for
+from mlflow_mcq.records import Item
+from mlflow_mcq.settings import Columns
+
+__all__ = ["Row", "as_frame", "items_of", "read_rows"]
+
+_USUAL = {
+    "question": ("question", "stem", "query"),
+    "options": ("options", "choices"),
+    "answer": ("answer", "gold", "target", "label", "answerKey"),
+    "id": ("id", "item_id", "question_id"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of the data, read.
+
+    Attributes:
+        item: The item it holds.
+        cells: The row as it came.
+        who: Its name in errors.
+    """
+
+    item: Item
+    cells: Mapping[str, Any]
+    who: str
+
+
+def as_frame(data: object) -> pd.DataFrame:
+    """A DataFrame from what MLflow hands over: a frame, or an array of dicts.
+
+    MLflow turns a list of dicts into an object array with one dict a row.
+
+    Raises:
+        DataError: Anything else.
+    """
+    if isinstance(data, pd.DataFrame):
+        return data
+    rows = np.asarray(data, dtype=object).reshape(-1).tolist() if data is not None else []
+    if rows and all(isinstance(row, Mapping) for row in rows):
+        return pd.DataFrame([dict(row) for row in rows])
+    raise DataError(
+        "data",
+        "must be a DataFrame, a list of dicts or an MLflow dataset with named columns",
+        type(data).__name__,
+    )
+
+
+def read_rows(
+    frame: pd.DataFrame, columns: Columns, targets: Sequence[object] | None = None
+) -> list[Row]:
+    """Read every row, in order.
+
+    Args:
+        frame: The data.
+        columns: Where things stand; None entries are looked for.
+        targets: MLflow's own answers by position; they win over a column.
+
+    Raises:
+        DataError: A column is missing, or a row cannot be read; the message names it.
+
+    Example:
+        >>> frame = pd.DataFrame({"question": ["2+2?"], "options": [["3", "4"]], "answer": ["B"]})
+        >>> read_rows(frame, Columns())[0].item.gold
+        1
+    """
+    if not len(frame):
+        raise DataError("data", "holds no rows")
+    where = _Where.find(frame, columns, targets is None)
+    rows = []
+    for position, cells in enumerate(_cells(frame)):
+        answer = targets[position] if targets is not None else cells[where.answer]
+        rows.append(_read_row(cells, where, answer, position))
+    return rows
+
+
+def items_of(rows: Sequence[Row]) -> tuple[Item, ...]:
+    """The items, one a row.
+
+    Raises:
+        DataError: Two rows carry the same id, so their results could not be told apart.
+    """
+    first: dict[str, str] = {}
+    for row in rows:
+        if row.item.id in first:
+            raise DataError(
+                row.who,
+                f"carries the same id as {first[row.item.id]}",
+                row.item.id,
+                "Ids must be unique; without an id column rows are numbered.",
+            )
+        first[row.item.id] = row.who
+    return tuple(row.item for row in rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Where:
+    """The columns in which things stand, decided once for the whole table."""
+
+    question: str
+    options: str | None
+    letters: tuple[str, ...]
+    answer: str
+    id: str | None
+    answer_as: str
+
+    @classmethod
+    def find(cls, frame: pd.DataFrame, columns: Columns, needs_answer: bool) -> _Where:
+        names = [str(name) for name in frame.columns]
+        question = _column(names, "question", columns.question)
+        options = _column(names, "options", columns.options)
+        letters = () if options else _letter_columns(names)
+        answer = _column(names, "answer", columns.answer) if needs_answer else ""
+        if question is None or (options is None and not letters) or answer is None:
+            raise DataError(
+                "data",
+                "needs a question, options (a list column, or columns A, B, C, ...) and an answer",
+                names,
+                "Name them with targets=... and the setting columns = {question, options, "
+                "answer, id}.",
+            )
+        found = _column(names, "id", columns.id)
+        return cls(question, options, letters, answer, found, columns.answer_as)
+
+
+def _column(names: Sequence[str], noun: str, named: str | None) -> str | None:
+    if named is not None:
+        if named not in names:
+            raise DataError(f"columns.{noun}", "is not a column of the data", named, f"Has {names}")
+        return named
+    usual = [name for name in _USUAL[noun] if name in names]
+    if noun == "answer" and len(usual) > 1:
+        raise DataError(
+            "data",
+            "has more than one column that may be the answer",
+            usual,
+            "Say which with targets=... or columns.answer.",
+        )
+    return usual[0] if usual else None
+
+
+def _letter_columns(names: Sequence[str]) -> tuple[str, ...]:
+    letters = [name for name in letters_for(26) if name in names]
+    # A gap (A, B, D) would shift every later option: refused by the row reader.
+    return tuple(letters) if letters[:2] == ["A", "B"] else ()
+
+
+def _cells(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    names = [str(name) for name in frame.columns]
+    columns = [frame.iloc[:, place].tolist() for place in range(len(names))]
+    for values in zip(*columns, strict=True):
+        yield dict(zip(names, values, strict=True))
+
+
+def _read_row(cells: dict[str, Any], where: _Where, answer: object, position: int) -> Row:
+    found = cells[where.id] if where.id else None
+    if where.id and _missing(found):
+        raise DataError(f"row {position}", f"the id in column {where.id!r} is missing")
+    item_id = _plain(found) if where.id else str(position)
+    who = f"row {position}" + (f" (id {item_id!r})" if where.id else "")
+    question = cells[where.question]
+    if not isinstance(question, str) or not question.strip():
+        raise DataError(who, f"the question in column {where.question!r} must be a text", question)
+    if where.options:
+        options, labels = _read_options(cells[where.options], who)
+    else:
+        options, labels = _read_letter_columns(cells, where.letters, who)
+    labels = labels or letters_for(len(options))
+    if len(options) < 2:
+        raise DataError(who, "an item needs at least two options", options)
+    gold = read_answer(answer, AnswerKey(options, labels), where.answer_as, who)
+    used = {where.question, where.options, where.answer, where.id, *where.letters}
+    meta = {k: _plain(v) for k, v in cells.items() if k not in used and not _missing(v)}
+    try:
+        return Row(Item(item_id, question, tuple(options), gold, meta), cells, who)
+    except DataError as error:
+        raise DataError(who, *error.args[1:]) from None
+
+
+def _read_options(cell: object, who: str) -> tuple[list[str], tuple[str, ...]]:
+    if isinstance(cell, str):
+        try:
+            cell = json.loads(cell)
+        except ValueError:
+            raise DataError(who, "options in a text column must be JSON", cell) from None
+    labels: tuple[str, ...] = ()
+    if isinstance(cell, Mapping):
+        parts = cell if {"text", "label"} <= set(cell) else None
+        labels = tuple(map(str, parts["label"] if parts else cell.keys()))
+        cell = list(parts["text"] if parts else cell.values())
+    if not isinstance(cell, (list, tuple, np.ndarray)):
+        raise DataError(who, "options must be a list of texts", cell)
+    texts = list(cell)
+    for slot, text in enumerate(texts):
+        if _missing(text) or isinstance(text, (Mapping, list, tuple, np.ndarray)):
+            raise DataError(who, f"option {slot} must be a text", text)
+    if labels and len(labels) != len(texts):
+        raise DataError(who, f"{len(labels)} labels for {len(texts)} options", list(labels))
+    return [_plain(text) for text in texts], labels
+
+
+def _read_letter_columns(
+    cells: Mapping[str, Any], letters: Sequence[str], who: str
+) -> tuple[list[str], tuple[str, ...]]:
+    there = [name for name in letters if not _missing(cells[name]) and _plain(cells[name]).strip()]
+    expected = list(letters_for(len(there)))
+    if there != expected:
+        raise DataError(
+            who,
+            "option columns must be filled from A on without a gap",
+            there,
+            f"Expected {expected}.",
+        )
+    return [_plain(cells[name]) for name in there], tuple(there)
+
+
+def _missing(value: object) -> bool:
+    return value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value))
+
+
+def _plain(value: object) -> str:
+    # An int column with a gap becomes floats: 3 must not be shown as "3.0".
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)

@@ -1,0 +1,98 @@
+"""Alarms: what a reader must know before believing the numbers beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["Alarm", "Thresholds", "alarms_for"]
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """One fired rule.
+
+    Attributes:
+        name: Stable name, for filters.
+        rule: The rule, with its threshold.
+        found: The numbers that fired it.
+        next_step: What to do.
+    """
+
+    name: str
+    rule: str
+    found: str
+    next_step: str
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """When alarms fire; all are rates in [0, 1].
+
+    Attributes:
+        judge_agreement: A judge that agrees less with plain labels is unreliable.
+        regex_disagreement: More than this, and a parser would tell another story.
+        judge_errors: More rows than this without a verdict.
+    """
+
+    judge_agreement: float = 0.95
+    regex_disagreement: float = 0.05
+    judge_errors: float = 0.01
+
+
+def alarms_for(metrics: Mapping[str, float], limits: Thresholds | None = None) -> list[Alarm]:
+    """The alarms that an arm's numbers fire.
+
+    Args:
+        metrics: Numbers by their logged names; a missing one fires nothing.
+        limits: When to fire.
+
+    Returns:
+        Fired alarms, the gravest first.
+
+    Example:
+        >>> [a.name for a in alarms_for({"judge/strict_agreement": 0.4, "judge/n_checked": 50.0})]
+        ['judge_unreliable']
+    """
+    limits = limits or Thresholds()
+    fired = []
+    agreement = metrics.get("judge/strict_agreement")
+    n_checked = metrics.get("judge/n_checked", 0.0)
+    if agreement is not None and agreement < limits.judge_agreement:
+        fired.append(
+            Alarm(
+                "judge_unreliable",
+                f"the judge must read at least {limits.judge_agreement:.0%} of plain labels right",
+                f"it read {agreement:.0%} of {n_checked:.0f} answers that are nothing but a label",
+                "Do not report judged numbers; name a stronger judge.",
+            )
+        )
+    if metrics.get("judge/judge_error_rate", 0.0) > limits.judge_errors:
+        fired.append(
+            Alarm(
+                "judge_errors",
+                f"at most {limits.judge_errors:.0%} of rows may lack a verdict",
+                f"{metrics['judge/n_judge_errors']:.0f} of {metrics['judge/n_rows']:.0f} rows do",
+                "See the column error of mcq_grades; these rows are in no denominator.",
+            )
+        )
+    differs = metrics.get("judge/regex_bounded_disagreement", 0.0)
+    if differs > limits.regex_disagreement:
+        fired.append(
+            Alarm(
+                "regex_judge_disagreement",
+                f"regex and judge may differ on at most {limits.regex_disagreement:.0%} of rows",
+                f"they differ on {differs:.1%}",
+                "Read the differing rows at the top of mcq_grades before comparing with a paper.",
+            )
+        )
+    if metrics.get("generation/n_prompt_too_long", 0.0):
+        fired.append(
+            Alarm(
+                "prompts_too_long",
+                "every prompt must fit the model; none is ever cut",
+                f"{metrics['generation/n_prompt_too_long']:.0f} were not asked and count as OTHER",
+                "Use a model with a longer context, shorter items or fewer new tokens.",
+            )
+        )
+    return fired

@@ -1,0 +1,103 @@
+"""The front door in one line: `mlflow_mcq.evaluate`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import mlflow
+import pandas as pd
+from mlflow.models.evaluation.base import EvaluationResult
+
+from mlflow_mcq.datasets.files import load_frame
+from mlflow_mcq.datasets.frame import as_frame
+from mlflow_mcq.engines.handle import local_model
+from mlflow_mcq.errors import DataError, ModelError, SettingsError
+from mlflow_mcq.settings import JudgeSettings, read_settings
+
+__all__ = ["evaluate", "usable_model"]
+
+_OURS = ("mcq_judge", "mcq_regex")
+
+
+def evaluate(
+    model: Any,
+    data: Any,
+    judge: Mapping[str, Any] | JudgeSettings | None = None,
+    *,
+    targets: str | None = None,
+    evaluators: Sequence[str] | None = None,
+    **settings: Any,
+) -> EvaluationResult:
+    """Evaluate one arm: `mlflow.models.evaluate` with good defaults and good errors.
+
+    Args:
+        model: A function of a DataFrame, a pyfunc, a ``models:/`` or ``runs:/`` URI,
+            `local_model`, `remote_model`, ``(model, tokenizer)``, a folder or hub name;
+            None reads the answers that the data holds.
+        data: DataFrame, list of dicts, MLflow dataset, or the path of a data file.
+        judge: Who judges: ``{"model": ..., "base_url": ..., "api_key_env": ...}``.
+        targets: Column with the answers; None looks for the usual names.
+        evaluators: Which of ours; None is ``["mcq_judge"]``.
+        settings: Anything in `mlflow_mcq.settings.Settings`.
+
+    Returns:
+        MLflow's result: ``metrics``, ``artifacts`` and ``tables``.
+
+    Raises:
+        McqError: The arguments cannot be used.
+        MlflowException: The evaluation itself failed; the run says why.
+
+    Example:
+        ``evaluate(answer, frame, evaluators=["mcq_regex"], orientations="swap")``
+    """
+    names = list(evaluators) if evaluators is not None else ["mcq_judge"]
+    unknown = [name for name in names if name not in _OURS]
+    if unknown or not names:
+        raise SettingsError("evaluators", "must be some of ours", names, f"Known: {_OURS}.")
+    config = dict(settings)
+    if judge is not None:
+        config["judge"] = judge.model_dump() if isinstance(judge, JudgeSettings) else judge
+    read_settings(config, names[0])  # refused here, before MLflow opens a run for it
+    arguments: dict[str, Any] = {"data": _usable_data(data)}
+    if targets is not None:
+        arguments["targets"] = targets
+    return mlflow.models.evaluate(
+        model=usable_model(model),
+        model_type="multiple-choice",
+        evaluators=names,
+        evaluator_config=dict.fromkeys(names, config),
+        **arguments,
+    )
+
+
+def usable_model(model: Any) -> Any:
+    """What MLflow accepts, from what people write.
+
+    Raises:
+        ModelError: A tuple that is not a model with its tokenizer.
+    """
+    if isinstance(model, tuple):
+        if len(model) != 2:
+            raise ModelError("model", "a tuple must be (model, tokenizer)", len(model))
+        return local_model(*model)
+    if isinstance(model, str) and not re.match(r"[a-z0-9_+-]+:/", model):
+        return local_model(model)
+    return model
+
+
+def _usable_data(data: Any) -> Any:
+    if isinstance(data, (str, Path)):
+        return load_frame(data)
+    if isinstance(data, pd.DataFrame) or hasattr(data, "to_evaluation_dataset"):
+        return data
+    if isinstance(data, Sequence):
+        # MLflow would make an object array of it, in which `targets` finds no column.
+        return as_frame(list(data))
+    raise DataError(
+        "data",
+        "must be a DataFrame, a list of dicts, an MLflow dataset or a path",
+        type(data).__name__,
+    )

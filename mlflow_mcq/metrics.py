@@ -1,0 +1,192 @@
+"""Numbers over grades: one grader of one arm at a time.
+
+All rates are fractions in [0, 1]. A metric without rows behind it is *undefined*: it
+gets a reason and no number, since a NaN breaks pages and a 0 is a lie.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+__all__ = [
+    "MOST_SLOT_METRICS",
+    "Summary",
+    "by_orientation",
+    "confusion",
+    "disagreement",
+    "summarize",
+]
+
+MOST_SLOT_METRICS = 10
+"""Beyond this many slots the pick rates stand in the confusion table only."""
+
+
+@dataclass
+class Summary:
+    """Named numbers, and the reasons for those that do not exist.
+
+    Attributes:
+        values: Number by name.
+        undefined: Reason by name.
+    """
+
+    values: dict[str, float] = field(default_factory=dict)
+    undefined: dict[str, str] = field(default_factory=dict)
+
+    def rate(self, name: str, part: float, whole: float, of_what: str) -> None:
+        """Add ``part / whole``, or the reason why there is none."""
+        if whole:
+            self.values[name] = float(part) / float(whole)
+        else:
+            self.undefined[name] = f"undefined: 0 {of_what}"
+
+
+def summarize(grades: pd.DataFrame, *, judged: bool) -> Summary:
+    """Every mean of one grader.
+
+    * ``accuracy``: CORRECT / graded rows; OTHER counts as not correct.
+    * ``accuracy_decided``: CORRECT / (CORRECT + INCORRECT). Hides refusals: a model that
+      answers one easy row in a hundred scores 1.
+    * ``other_rate``: OTHER / graded rows.
+    * ``judge_error_rate``: rows without a verdict / all rows (judged graders only).
+    * ``n_rows``, ``n_items``, ``n_judge_errors``: counts.
+    * ``pick_rate_slot_k``: rows that picked slot k (1 is the top) / rows with a known pick
+      whose item has a slot k. Without position bias it equals the gold rate there when
+      all answers are right; a model that always says A has 1 at slot 1.
+    * ``consistency``: items whose every graded orientation names the same option / items
+      with at least two graded orientations. Any OTHER among them breaks it. 0 for a
+      model that always says A.
+    * ``accuracy_lowest``, ``accuracy_highest``, ``accuracy_spread``: over orientations.
+
+    Args:
+        grades: Rows of `mlflow_mcq.table.grades_frame`, one grader.
+        judged: Whether the grader can fail on a row.
+
+    Returns:
+        The numbers; without graded rows most are undefined, with the reason.
+    """
+    summary = Summary()
+    graded = grades[grades["verdict"].notna()]
+    n_errors = len(grades) - len(graded)
+    summary.values["n_rows"] = float(len(grades))
+    summary.values["n_items"] = float(grades["item_id"].nunique())
+    if judged:
+        summary.values["n_judge_errors"] = float(n_errors)
+        summary.rate("judge_error_rate", n_errors, len(grades), "rows")
+    _add_accuracy(summary, graded)
+    _add_pick_rates(summary, graded)
+    _add_consistency(summary, graded)
+    _add_spread(summary, by_orientation(grades))
+    return summary
+
+
+def by_orientation(grades: pd.DataFrame) -> pd.DataFrame:
+    """Accuracy and its companions for each orientation index of one grader.
+
+    Returns:
+        One row an orientation, in order: ``orientation``, ``n_rows``, ``n_judge_errors``,
+        ``accuracy``, ``accuracy_decided``, ``other_rate``; None where undefined.
+    """
+    rows = []
+    for index, part in grades.groupby("orientation", sort=True):
+        graded = part[part["verdict"].notna()]
+        summary = Summary()
+        _add_accuracy(summary, graded)
+        names = ("accuracy", "accuracy_decided", "other_rate")
+        rows.append(
+            {
+                "orientation": index,
+                "n_rows": len(part),
+                "n_judge_errors": len(part) - len(graded),
+                **{name: summary.values.get(name) for name in names},
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def confusion(grades: pd.DataFrame) -> pd.DataFrame:
+    """Counts of gold slot (rows) by picked slot (columns), with what is no slot beside.
+
+    Returns:
+        Index: gold slot, from 0. Columns: picked slots from 0, then ``OTHER``; where it
+        occurs also ``unnamed`` (wrong, but the judge did not say which) and
+        ``judge_error``. The sum of all cells is the number of rows.
+    """
+    n_slots = int(grades["n_options"].max()) if len(grades) else 0
+    picked = grades["slot"].astype("object").where(grades["slot"].notna(), None)
+    named = np.where(
+        grades["verdict"].isna(),
+        "judge_error",
+        np.where(grades["verdict"] == "OTHER", "OTHER", "unnamed"),
+    )
+    column = [name if slot is None else int(slot) for slot, name in zip(picked, named, strict=True)]
+    table = pd.crosstab(grades["gold_slot"], pd.Series(column, index=grades.index, dtype="object"))
+    extra = [name for name in ("unnamed", "judge_error") if name in table.columns]
+    columns = [*range(n_slots), "OTHER", *extra]
+    table = table.reindex(index=range(n_slots), columns=columns, fill_value=0).astype(int)
+    return table.rename_axis(index="gold_slot", columns=None)
+
+
+def disagreement(one: pd.DataFrame, other: pd.DataFrame) -> Summary:
+    """Share of rows that two graders read differently.
+
+    Rows where either has no verdict are left out. Two readings are the same if the
+    verdicts are equal and, where both name an option, the options are.
+
+    Returns:
+        ``disagreement`` and ``n_compared``; undefined without common rows.
+    """
+    keys = ["item_id", "protocol", "orientation", "repeat"]
+    both = one.merge(other, on=keys, suffixes=("", "_2"), validate="one_to_one")
+    both = both[both["verdict"].notna() & both["verdict_2"].notna()]
+    named = both["choice"].notna() & both["choice_2"].notna()
+    differ = (both["verdict"] != both["verdict_2"]) | (
+        named & (both["choice"].fillna(-1) != both["choice_2"].fillna(-1))
+    )
+    summary = Summary({"n_compared": float(len(both))})
+    summary.rate("disagreement", int(differ.sum()), len(both), "rows read by both")
+    return summary
+
+
+def _add_accuracy(summary: Summary, graded: pd.DataFrame) -> None:
+    counts = graded["verdict"].value_counts()
+    right, wrong = int(counts.get("CORRECT", 0)), int(counts.get("INCORRECT", 0))
+    summary.rate("accuracy", right, len(graded), "graded rows")
+    summary.rate("accuracy_decided", right, right + wrong, "decided rows")
+    summary.rate("other_rate", int(counts.get("OTHER", 0)), len(graded), "graded rows")
+
+
+def _add_pick_rates(summary: Summary, graded: pd.DataFrame) -> None:
+    named = graded[graded["slot"].notna()]
+    n_slots = int(graded["n_options"].max()) if len(graded) else 0
+    for slot in range(min(n_slots, MOST_SLOT_METRICS)):
+        shown = named[named["n_options"] > slot]
+        hits = int((shown["slot"] == slot).sum())
+        name = f"pick_rate_slot_{slot + 1}"
+        summary.rate(name, hits, len(shown), "rows with a known pick that show this slot")
+
+
+def _add_consistency(summary: Summary, graded: pd.DataFrame) -> None:
+    # -1 stands for "no option named": it is never consistent, not even with itself.
+    items = graded.assign(choice=graded["choice"].fillna(-1)).groupby(["item_id", "protocol"])
+    several = items["orientation"].nunique() >= 2
+    same = (items["choice"].nunique() == 1) & (items["choice"].min() >= 0)
+    n_several = int(several.sum())
+    hits = int((same & several).sum())
+    summary.rate("consistency", hits, n_several, "items with two graded orientations")
+
+
+def _add_spread(summary: Summary, table: pd.DataFrame) -> None:
+    known = table["accuracy"].dropna() if len(table) else pd.Series(dtype=float)
+    for name, fold in (("lowest", min), ("highest", max)):
+        if len(known):
+            summary.values[f"accuracy_{name}"] = float(fold(known))
+        else:
+            summary.undefined[f"accuracy_{name}"] = "undefined: 0 orientations with graded rows"
+    if len(known) >= 2:
+        summary.values["accuracy_spread"] = float(known.max() - known.min())
+    else:
+        summary.undefined["accuracy_spread"] = "undefined: fewer than 2 orientations"

@@ -1,0 +1,91 @@
+"""Figures: where people would rather look than read.
+
+Figures are made without pyplot: its global state would leak into a user's notebook.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from mlflow_mcq.orientations import letters_for
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["confusion_figure", "orientation_figure"]
+
+# Okabe and Ito (2008): told apart by colour-blind readers and in grey print.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+_MARKS = ("o", "s", "^", "D", "v", "P")
+
+
+def confusion_figure(table: pd.DataFrame, title: str) -> Figure:
+    """The confusion matrix with counts: gold slot by picked slot, OTHER apart.
+
+    Args:
+        table: From `mlflow_mcq.metrics.confusion`.
+        title: Shown above.
+    """
+    letters = letters_for(len(table))
+    names = [letters[c] if isinstance(c, int) else str(c).replace("_", " ") for c in table.columns]
+    counts = table.to_numpy()
+    figure = _figure(1.6 + 0.8 * len(names), 1.6 + 0.62 * len(letters))
+    axes = figure.add_subplot()
+    # Shaded by share of the row, so that a rare gold slot is as readable as a common one.
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    axes.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+    for row, column in np.ndindex(counts.shape):
+        colour = "white" if shares[row, column] > 0.55 else "black"
+        axes.text(column, row, str(counts[row, column]), ha="center", va="center", color=colour)
+    if len(names) > len(letters):  # what is no slot stands behind a line
+        axes.axvline(len(letters) - 0.5, color="black", linewidth=1.2)
+    axes.set_xticks(range(len(names)), names)
+    axes.set_yticks(range(len(letters)), letters)
+    axes.set_xlabel("slot picked, by letter (rows of all orientations)")
+    axes.set_ylabel("slot of the gold option")
+    axes.set_title(title, fontsize=11)
+    return figure
+
+
+def orientation_figure(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
+    """Accuracy by orientation, one line a grader.
+
+    Args:
+        tables: By grader, from `mlflow_mcq.metrics.by_orientation`.
+        title: Shown above.
+    """
+    figure = _figure(6.4, 3.8)
+    axes = figure.add_subplot()
+    steps: set[int] = set()
+    for place, (name, table) in enumerate(tables.items()):
+        known = table[table["accuracy"].notna()]
+        steps |= set(known["orientation"])
+        axes.plot(
+            known["orientation"],
+            known["accuracy"].astype(float),
+            color=_COLOURS[place % len(_COLOURS)],
+            marker=_MARKS[place % len(_MARKS)],
+            linewidth=2,
+            label=name,
+        )
+    axes.set_ylim(-0.02, 1.02)
+    axes.set_xticks(sorted(steps))
+    axes.set_xlabel("orientation (0 is the order of the data)")
+    axes.set_ylabel("accuracy, all rows (fraction)")
+    axes.grid(axis="y", alpha=0.3)
+    axes.set_title(title, fontsize=11)
+    axes.legend(title="read by", frameon=False)
+    return figure
+
+
+def _figure(width: float, height: float) -> Figure:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(min(width, 24), min(height, 24)), dpi=130, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure

@@ -1,0 +1,205 @@
+"""The evaluators that MLflow finds by entry point. No logic of their own.
+
+Imported inside anybody's first `evaluate`: this module must stay light and must never
+raise, since MLflow forgives a plugin an ImportError and nothing else.
+"""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from mlflow.exceptions import MlflowException
+from mlflow.models.evaluation.base import EvaluationResult, ModelEvaluator
+from mlflow.protos.databricks_pb2 import INVALID_PARAMETER_VALUE
+
+from mlflow_mcq.errors import JudgeNotConfigured, McqError, SettingsError
+from mlflow_mcq.settings import Settings, read_settings
+
+if TYPE_CHECKING:
+    from mlflow_mcq.arm import Arm
+    from mlflow_mcq.doors import Grader
+
+__all__ = ["MODEL_TYPES", "JudgeEvaluator", "RegexEvaluator"]
+
+MODEL_TYPES = frozenset({"multiple-choice", "mcq"})
+_log = logging.getLogger(__name__)
+
+
+class _McqEvaluator(ModelEvaluator):  # type: ignore[misc]  # MLflow ships no types
+    """What our evaluators share: read settings, measure or inherit, grade, report."""
+
+    name: ClassVar[str]
+
+    @classmethod
+    def can_evaluate(
+        cls, *, model_type: str | None, evaluator_config: Mapping[str, Any] | None, **_: Any
+    ) -> bool:
+        """True for our model types, or where the configuration names this evaluator.
+
+        With ``evaluators=None`` MLflow asks every plugin: anything looser would run
+        inside other people's evaluations.
+        """
+        named = isinstance(evaluator_config, Mapping) and cls.name in evaluator_config
+        return model_type in MODEL_TYPES or named
+
+    def evaluate(
+        self,
+        *,
+        model_type: str | None,
+        dataset: Any,
+        run_id: str,
+        evaluator_config: Mapping[str, Any] | None,
+        model: Any = None,
+        **more: Any,
+    ) -> EvaluationResult:
+        """Measure one arm and log it into its run.
+
+        Raises:
+            MlflowException: The settings, the data or the model are not usable; the
+                message says what to change, and the run is tagged.
+        """
+        with _reported(run_id):
+            _refuse(self.name, more)
+            settings = read_settings(evaluator_config, self.name)
+            graders = self._graders(settings)  # a missing judge must cost no inference
+            arm = _ARMS.arm_of(run_id, dataset, model, settings)
+            return self._record(arm, graders, run_id, model, more.get("model_id"))
+
+    def _graders(self, settings: Settings) -> list[Grader]:
+        from mlflow_mcq.graders import REGEX_GRADERS
+
+        return list(REGEX_GRADERS.values())
+
+    def _record(
+        self, arm: Arm, graders: Sequence[Grader], run_id: str, model: Any, model_id: str | None
+    ) -> EvaluationResult:
+        from mlflow_mcq.arm import read
+        from mlflow_mcq.report import report
+        from mlflow_mcq.tracking import RunLog, quiet
+        from mlflow_mcq.unwrap import logged_model_id
+
+        with quiet():
+            fresh = read(arm, graders)
+        log = RunLog(run_id)
+        # MLflow logs the means itself, linked to the model, where it passes a model id.
+        link = model_id or logged_model_id(model)
+        values = report(arm, log, fresh, link, means=model_id is None)
+        return EvaluationResult(metrics=values, artifacts=log.artifacts, run_id=run_id)
+
+
+class RegexEvaluator(_McqEvaluator):
+    """``mcq_regex``: the letter regexes that published parsers used. No judge needed."""
+
+    name = "mcq_regex"
+
+
+class JudgeEvaluator(_McqEvaluator):
+    """``mcq_judge``: a strict rule, then a three-way judge; regexes run beside it."""
+
+    name = "mcq_judge"
+
+    def _graders(self, settings: Settings) -> list[Grader]:
+        from mlflow_mcq.engines.handle import connect_judge
+        from mlflow_mcq.graders import JudgeGrader
+
+        if settings.judge is None:
+            raise JudgeNotConfigured
+        judge = JudgeGrader(connect_judge(settings.judge), settings.judge)
+        return [judge, *super()._graders(settings)]
+
+
+class _Arms:
+    """The arm of the call that is under way, so that evaluators share its generations.
+
+    It goes when MLflow lets go of its dataset, that is at the end of the call.
+    """
+
+    def __init__(self) -> None:
+        self._arm: Arm | None = None
+        self._key: tuple[str, int] | None = None
+        self._dataset: weakref.ref[Any] | None = None
+
+    def arm_of(self, run_id: str, dataset: Any, model: Any, settings: Settings) -> Arm:
+        """The arm of this call: measured already, or measured now."""
+        same = self._dataset is not None and self._dataset() is dataset
+        if self._arm is not None and same and self._key == (run_id, id(model)):
+            self._arm.inherit(settings)
+            return self._arm
+        self._arm = None
+        arm = _measure(dataset, model, settings)
+        self._arm, self._key = arm, (run_id, id(model))
+        self._dataset = weakref.ref(dataset, self._forget)
+        return arm
+
+    def _forget(self, _: object) -> None:
+        self._arm = self._key = self._dataset = None
+
+
+_ARMS = _Arms()
+
+
+def _measure(dataset: Any, model: Any, settings: Settings) -> Arm:
+    from mlflow_mcq.arm import measure
+    from mlflow_mcq.datasets.frame import as_frame, items_of, read_rows
+    from mlflow_mcq.engines.pyfunc import CallableEngine
+    from mlflow_mcq.pipeline import requests_for
+    from mlflow_mcq.tracking import quiet
+    from mlflow_mcq.unwrap import engine_of, speaks_chat, stored_answers
+
+    rows = read_rows(as_frame(dataset.features_data), settings.columns, dataset.labels_data)
+    if model is None:
+        engine, answers = stored_answers(rows, dataset.predictions_data, settings)
+        return measure(engine, [answer.request for answer in answers], settings)
+    engine = engine_of(model, settings)
+    requests = requests_for(items_of(rows), settings, chat=speaks_chat(engine, settings))
+    if isinstance(engine, CallableEngine):  # a user's own model keeps its traces
+        return measure(engine, requests, settings)
+    with quiet():
+        return measure(engine, requests, settings)
+
+
+def _refuse(name: str, more: Mapping[str, Any]) -> None:
+    for argument in ("extra_metrics", "custom_artifacts"):
+        if more.get(argument):
+            raise SettingsError(
+                argument,
+                f"is not computed by {name}: each row here is one orientation of an item, "
+                "with a verdict and not a prediction to compare with a target",
+                possible="Leave it out, and compute it from the table mcq_grades of the result; "
+                "or pass it in a call of its own with another evaluator.",
+            )
+
+
+@contextmanager
+def _reported(run_id: str) -> Iterator[None]:
+    """Tag the run with how it ended, and speak MLflow's own kind of error.
+
+    Inside a caller's run that catches the error MLflow ends the run as FINISHED: only a
+    tag keeps it from passing for a measurement.
+    """
+    try:
+        yield
+    except JudgeNotConfigured as error:
+        _tag(run_id, {"mcq.status": "blocked", "mcq.blocked": "judge_not_configured"})
+        raise MlflowException(str(error), error_code=INVALID_PARAMETER_VALUE) from error
+    except McqError as error:
+        _tag(run_id, {"mcq.status": "failed", "mcq.error": str(error)[:1000]})
+        raise MlflowException(str(error), error_code=INVALID_PARAMETER_VALUE) from error
+    except BaseException as error:
+        # Only the kind: a stranger's message may hold anything.
+        _tag(run_id, {"mcq.status": "failed", "mcq.error": type(error).__name__})
+        raise
+
+
+def _tag(run_id: str, tags: Mapping[str, str]) -> None:
+    from mlflow_mcq.tracking import RunLog
+
+    try:
+        RunLog(run_id).tags(tags)
+    except MlflowException as error:
+        # The first fault is what the user must see, not that it could not be noted.
+        _log.warning("run %s could not be tagged with %s: %s", run_id, tags, error)

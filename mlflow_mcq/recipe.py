@@ -1,0 +1,233 @@
+"""Recipes: an experiment in one file, a list of arms, each a run of its own.
+
+Arms are top-level runs under one tag: MLflow keeps child runs folded away and compares
+them badly.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import mlflow
+import pandas as pd
+import yaml
+from mlflow import MlflowClient
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from mlflow_mcq.datasets.files import load_frame
+from mlflow_mcq.engines.handle import remote_model
+from mlflow_mcq.errors import SettingsError
+from mlflow_mcq.front import usable_model
+from mlflow_mcq.settings import read_settings
+from mlflow_mcq.tracking import RunLog
+
+__all__ = ["ArmResult", "Recipe", "load_recipe", "run_recipe"]
+
+
+class ArmSpec(BaseModel):
+    """One arm: a name, a model, and any setting that differs from the recipe's own.
+
+    Attributes:
+        name: Of the run.
+        model: As in `mlflow_mcq.evaluate`, or ``{base_url, model, api_key_env}``.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    name: str = Field(min_length=1)
+    model: str | dict[str, Any] | None = None
+
+
+class Recipe(BaseModel):
+    """An experiment. Keys that are not listed here are settings of all arms.
+
+    Attributes:
+        name: Of the comparison.
+        experiment: MLflow experiment; None uses the active one.
+        data: Path of the data, relative to the recipe.
+        limit: Number of items, drawn with the seed; None takes all.
+        model: For arms that name none.
+        evaluators: Which of ours.
+        arms: At least one.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    name: str = Field(min_length=1)
+    experiment: str | None = None
+    data: str
+    limit: int | None = Field(None, ge=1)
+    model: str | dict[str, Any] | None = None
+    evaluators: tuple[str, ...] = ("mcq_judge",)
+    arms: tuple[ArmSpec, ...] = Field(min_length=1)
+
+    def settings_of(self, arm: ArmSpec) -> dict[str, Any]:
+        """The settings of one arm: the recipe's, then its own."""
+        return {**(self.model_extra or {}), **(arm.model_extra or {})}
+
+
+@dataclass(frozen=True)
+class ArmResult:
+    """What became of one arm.
+
+    Attributes:
+        name: Of the arm.
+        run_id: Its run.
+        metrics: Its means.
+        alarms: Names of fired alarms.
+    """
+
+    name: str
+    run_id: str
+    metrics: Mapping[str, float]
+    alarms: str
+
+
+def load_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) -> Recipe:
+    """Read a recipe and put the caller's own values over it.
+
+    Args:
+        path: A YAML file, loaded safely.
+        overrides: ``model``, ``data``, ``limit``, ``orientations``, ``judge_model``,
+            ``judge_url``, ``judge_key_env``; None and "" leave the recipe as it is.
+            They hold for every arm.
+
+    Raises:
+        SettingsError: The file or a value is not usable; every arm is checked.
+    """
+    path = Path(path)
+    try:
+        given = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError) as error:
+        raise SettingsError(f"recipe {str(path)!r}", f"cannot be read ({error})") from None
+    if not isinstance(given, dict):
+        raise SettingsError(f"recipe {path.name!r}", "must be a mapping of names to values", given)
+    if isinstance(given.get("data"), str):
+        given["data"] = str(path.parent / given["data"])
+    _override(given, {k: v for k, v in (overrides or {}).items() if v not in (None, "")})
+    try:
+        recipe = Recipe.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise SettingsError(f"recipe {path.name!r}, {where}", first["msg"].lower()) from None
+    names = [arm.name for arm in recipe.arms]
+    if len(set(names)) < len(names):
+        raise SettingsError(f"recipe {path.name!r}", "arms must have different names", names)
+    for arm in recipe.arms:
+        read_settings(recipe.settings_of(arm), recipe.evaluators[0])
+    return recipe
+
+
+def run_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) -> list[ArmResult]:
+    """Run every arm of a recipe, one run each, tagged as one comparison.
+
+    Under ``mlflow run`` the project's own run carries the table of arms.
+
+    Returns:
+        What became of each arm, in order.
+
+    Raises:
+        McqError: The recipe is not usable.
+        MlflowException: An arm failed; those before it stay on record.
+    """
+    recipe = load_recipe(path, overrides)
+    frame = _sample(load_frame(recipe.data), recipe)
+    in_project = "MLFLOW_RUN_ID" in os.environ
+    if recipe.experiment and not in_project:
+        mlflow.set_experiment(recipe.experiment)
+    comparison = f"{recipe.name}-{time.strftime('%Y%m%d-%H%M%S')}"
+    with mlflow.start_run() if in_project else nullcontext() as project:
+        results = [_run_arm(recipe, arm, frame, comparison) for arm in recipe.arms]
+        if project is not None:
+            log = RunLog(project.info.run_id)
+            log.tags({"mcq.comparison": comparison, "mcq.role": "comparison"})
+            log.table("mcq_arms", _arms_table(results))
+    return results
+
+
+def _override(given: dict[str, Any], overrides: dict[str, Any]) -> None:
+    judge = {
+        name: overrides.pop(key)
+        for key, name in (
+            ("judge_model", "model"),
+            ("judge_url", "base_url"),
+            ("judge_key_env", "api_key_env"),
+        )
+        if key in overrides
+    }
+    if "limit" in overrides:
+        try:
+            overrides["limit"] = int(overrides["limit"])
+        except ValueError:
+            raise SettingsError("limit", "must be a whole number", overrides["limit"]) from None
+    # What is given on the command line holds for every arm, also one that sets it itself.
+    shared = [name for name in overrides if name not in ("data", "limit")]
+    for arm in given.get("arms") or []:
+        for name in shared:
+            if isinstance(arm, dict):
+                arm.pop(name, None)
+    given.update(overrides)
+    if judge:
+        given["judge"] = {**(given.get("judge") or {}), **judge}
+
+
+def _sample(frame: pd.DataFrame, recipe: Recipe) -> pd.DataFrame:
+    if recipe.limit is None or recipe.limit >= len(frame):
+        return frame
+    seed = int((recipe.model_extra or {}).get("seed", 0))
+    # Drawn, not cut off: data files are sorted by subject more often than not.
+    chosen = random.Random(f"limit {seed}").sample(range(len(frame)), recipe.limit)
+    return frame.iloc[sorted(chosen)]
+
+
+def _run_arm(recipe: Recipe, arm: ArmSpec, frame: pd.DataFrame, comparison: str) -> ArmResult:
+    settings = recipe.settings_of(arm)
+    model = arm.model if arm.model is not None else recipe.model
+    handle = remote_model(**model) if isinstance(model, dict) else usable_model(model)
+    client = MlflowClient()
+    tags = {"mcq.comparison": comparison, "mcq.arm": arm.name, "mcq.role": "arm"}
+    run = client.create_run(_experiment_id(), run_name=arm.name, tags=tags)
+    # Dataset names reach a tag and a column: letters, digits and dashes only.
+    name = re.sub(r"[^\w.-]+", "-", Path(recipe.data).stem)
+    data = mlflow.data.from_pandas(frame, source=recipe.data, name=name)
+    with mlflow.start_run(run_id=run.info.run_id, nested=True):
+        mlflow.log_params({"mcq.arm": arm.name, "mcq.model": _shown_model(model)})
+        result = mlflow.models.evaluate(
+            model=handle,
+            data=data,
+            model_type="multiple-choice",
+            evaluators=list(recipe.evaluators),
+            evaluator_config=dict.fromkeys(recipe.evaluators, settings),
+        )
+    found = client.get_run(run.info.run_id).data.tags.get("mcq.alarms", "none")
+    return ArmResult(arm.name, run.info.run_id, result.metrics, found)
+
+
+def _experiment_id() -> str:
+    active = mlflow.active_run()
+    if active is not None:
+        return str(active.info.experiment_id)
+    from mlflow.tracking.fluent import _get_experiment_id
+
+    return str(_get_experiment_id())
+
+
+def _shown_model(model: str | dict[str, Any] | None) -> str:
+    if isinstance(model, dict):
+        return str(model.get("model"))
+    return str(model)
+
+
+def _arms_table(results: Sequence[ArmResult]) -> pd.DataFrame:
+    return pd.DataFrame(
+        [{"arm": r.name, "run_id": r.run_id, **r.metrics, "alarms": r.alarms} for r in results]
+    )

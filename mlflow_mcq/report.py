@@ -1,0 +1,211 @@
+"""How an arm is put on record in its run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pandas as pd
+
+from mlflow_mcq import metrics, plots
+from mlflow_mcq.arm import Arm
+from mlflow_mcq.diagnostics import Alarm, alarms_for
+from mlflow_mcq.graders.judge_prompt import judge_conversation
+from mlflow_mcq.orientations import duplicate_options, fixed_options, letters_for
+from mlflow_mcq.pipeline import data_digest
+from mlflow_mcq.records import Conversation
+from mlflow_mcq.settings import shown_url
+from mlflow_mcq.table import generations_frame, grades_frame, reading_frame, row_id
+from mlflow_mcq.tracking import RunLog, capped
+
+__all__ = ["report"]
+
+_PROMPTS_SHOWN = 40
+
+
+def report(
+    arm: Arm, log: RunLog, fresh: Sequence[str], link: str | None, means: bool
+) -> dict[str, float]:
+    """Put an arm on record.
+
+    Args:
+        arm: What was measured.
+        log: The run.
+        fresh: Graders whose numbers are not on record yet.
+        link: Logged model that the numbers belong to.
+        means: Whether to log the means here; MLflow logs them itself where it knows the
+            model, and twice would be wrong.
+
+    Returns:
+        The means by logged name.
+    """
+    values = dict(arm.numbers.values)
+    undefined = dict(arm.numbers.undefined)
+    for name, summary in arm.summaries.items():
+        values |= {f"{name}/{key}": value for key, value in summary.values.items()}
+        undefined |= {f"{name}/{key}": why for key, why in summary.undefined.items()}
+    alarms = alarms_for(values)
+    if means:
+        log.metrics(values, model_id=link)
+    frames = {name: grades_frame(grades) for name, grades in arm.grades.items()}
+    by_orientation = {name: metrics.by_orientation(frame) for name, frame in frames.items()}
+    for name in fresh:
+        _log_steps(log, name, by_orientation[name], link)
+    log.params(_params(arm))
+    log.tags(_tags(arm, alarms))
+    _log_tables(arm, log, frames, by_orientation)
+    _log_summary(log, values, undefined, alarms)
+    _log_pictures(log, frames, by_orientation)
+    log.text("mcq_prompts.txt", _prompts_text(arm))
+    log.text("mcq_settings.json", json.dumps(_settings_shown(arm), indent=2, ensure_ascii=False))
+    return values
+
+
+def _log_steps(log: RunLog, grader: str, table: pd.DataFrame, link: str | None) -> None:
+    for row in table.to_dict("records"):
+        numbers = {
+            f"{grader}_by_orientation/{name}": row[name]
+            for name in ("accuracy", "accuracy_decided", "other_rate")
+            if row[name] is not None and row[name] == row[name]
+        }
+        log.metrics(numbers, step=int(row["orientation"]), model_id=link)
+
+
+def _params(arm: Arm) -> dict[str, object]:
+    settings = arm.settings
+    params: dict[str, object] = {
+        "mcq.protocol": settings.protocol,
+        "mcq.orientations": settings.orientations,
+        "mcq.repeats": settings.repeats,
+        "mcq.max_new_tokens": settings.max_new_tokens,
+        "mcq.temperature": settings.temperature,
+        "mcq.seed": settings.seed,
+    }
+    if arm.judge is not None:
+        judge = arm.judge.settings
+        params |= {
+            "mcq.judge_model": judge.model,
+            "mcq.judge_shape": judge.shape,
+            "mcq.judge_fingerprint": arm.judge.fingerprint,
+        }
+    return params
+
+
+def _tags(arm: Arm, alarms: Sequence[Alarm]) -> dict[str, object]:
+    items = arm.items
+    tags: dict[str, object] = {
+        "mcq.status": "finished",
+        "mcq.data_digest": data_digest(items),
+        "mcq.engine": arm.generations[0].engine,
+        "mcq.settings": arm.settings.fingerprint,
+        "mcq.alarms": ", ".join(alarm.name for alarm in alarms) or "none",
+        "mcq.items_not_rotated": sum(1 for i in items if fixed_options(i.options)),
+        "mcq.items_with_equal_options": sum(1 for i in items if duplicate_options(i.options)),
+    }
+    if arm.judge is not None:
+        tags["mcq.judge_fingerprint"] = arm.judge.fingerprint
+        tags["mcq.judge_base_url"] = shown_url(arm.judge.settings.base_url)
+    return tags
+
+
+def _log_tables(
+    arm: Arm,
+    log: RunLog,
+    frames: dict[str, pd.DataFrame],
+    by_orientation: dict[str, pd.DataFrame],
+) -> None:
+    rows = arm.settings.table_rows
+    generations = generations_frame(arm.generations)
+    log.parquet("mcq_generations", generations)
+    everything = [one for grades in arm.grades.values() for one in grades]
+    log.parquet("mcq_grades", grades_frame(everything))
+    telling = _telling_rows(frames)
+    shown = generations.drop(columns=["token_ids"])
+    log.table("mcq_generations", capped(shown, rows, shown["row_id"].isin(telling)))
+    # The judge first: its rows are what a reader audits.
+    order = sorted(arm.grades, key=lambda name: name != "judge")
+    reading = reading_frame([one for name in order for one in arm.grades[name]], generations)
+    log.table("mcq_grades", capped(reading, rows, reading["row_id"].isin(telling)))
+    log.table(
+        "mcq_by_orientation",
+        pd.concat([table.assign(grader=name) for name, table in by_orientation.items()]),
+    )
+    log.table(
+        "mcq_confusion",
+        pd.concat([_confusion_rows(frame, name) for name, frame in frames.items()]),
+    )
+
+
+def _telling_rows(frames: dict[str, pd.DataFrame]) -> set[str]:
+    """Rows that graders read differently, or that lack a verdict."""
+    readings = pd.concat(frames.values())
+    said = readings["verdict"].fillna("error") + "/" + readings["choice"].astype(str)
+    differ = said.groupby(readings["row_id"]).nunique() > 1
+    return set(differ[differ].index) | set(readings.loc[readings["verdict"].isna(), "row_id"])
+
+
+def _confusion_rows(frame: pd.DataFrame, grader: str) -> pd.DataFrame:
+    table = metrics.confusion(frame)
+    letters = letters_for(len(table))
+    long = table.reset_index().melt("gold_slot", var_name="picked", value_name="n_rows")
+    return pd.DataFrame(
+        {
+            "grader": grader,
+            "gold": [letters[slot] for slot in long["gold_slot"]],
+            "picked": [letters[p] if isinstance(p, int) else str(p) for p in long["picked"]],
+            "n_rows": long["n_rows"],
+        }
+    )
+
+
+def _log_summary(
+    log: RunLog, values: dict[str, float], undefined: dict[str, str], alarms: Sequence[Alarm]
+) -> None:
+    rows: list[dict[str, object]] = [
+        {"metric": name, "value": value, "note": ""} for name, value in values.items()
+    ]
+    rows += [{"metric": name, "value": None, "note": why} for name, why in undefined.items()]
+    log.table("mcq_summary", pd.DataFrame(rows, columns=["metric", "value", "note"]))
+    columns = ["name", "rule", "found", "next_step"]
+    found = [{name: getattr(alarm, name) for name in columns} for alarm in alarms]
+    log.table("mcq_alarms", pd.DataFrame(found, columns=columns))
+
+
+def _log_pictures(
+    log: RunLog, frames: dict[str, pd.DataFrame], by_orientation: dict[str, pd.DataFrame]
+) -> None:
+    for name, frame in frames.items():
+        title = f"Gold slot by picked slot, read by {name}"
+        log.figure(f"mcq_confusion_{name}", plots.confusion_figure(metrics.confusion(frame), title))
+    figure = plots.orientation_figure(by_orientation, "Accuracy by orientation")
+    log.figure("mcq_by_orientation_chart", figure)
+
+
+def _prompts_text(arm: Arm) -> str:
+    """The exact prompts of the first rows; Parquet holds all of them."""
+    parts = []
+    for generation in arm.generations[:_PROMPTS_SHOWN]:
+        sent = generation.reply.sent or _as_text(generation.prompt.content)
+        parts.append(f"===== {row_id(generation)}: sent to the model =====\n{sent}")
+    if arm.judge is not None:
+        shape, chat = arm.judge.settings.shape, arm.judge.chat.speaks_chat
+        asked = [g.generation for g in arm.grades[arm.judge.name] if g.judge]
+        for generation in asked[:3]:
+            text = _as_text(judge_conversation(generation, shape, chat))
+            parts.append(f"===== {row_id(generation)}: sent to the judge =====\n{text}")
+    return "\n\n".join(parts)
+
+
+def _as_text(content: Conversation) -> str:
+    if isinstance(content, str):
+        return content
+    return "\n".join(f"[{message.role}]\n{message.content}" for message in content)
+
+
+def _settings_shown(arm: Arm) -> dict[str, object]:
+    shown = arm.settings.model_dump(mode="json")
+    if arm.judge is not None:
+        judge = arm.judge.settings.model_dump(mode="json")
+        judge["base_url"] = shown_url(judge["base_url"])
+        shown["judge"] = judge | {"fingerprint": arm.judge.fingerprint}
+    return shown

@@ -1,0 +1,169 @@
+"""What lands in MLflow, and under which name. The only writer.
+
+========================================  ==============================================
+``<grader>/<metric>``                     means over all rows
+``<grader>_by_orientation/<metric>``      the same, with ``step`` = orientation index
+``mcq_generations``, ``mcq_grades``       every row in Parquet, the most telling as tables
+``mcq_by_orientation``, ``mcq_confusion`` tables
+``mcq_summary``                           every number, and why some do not exist
+========================================  ==============================================
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from mlflow import MlflowClient
+from mlflow.entities import Metric, Param, RunTag
+from mlflow.models.evaluation.artifacts import (
+    ImageEvaluationArtifact,
+    JsonEvaluationArtifact,
+    ParquetEvaluationArtifact,
+    TextEvaluationArtifact,
+)
+from mlflow.models.evaluation.base import EvaluationArtifact
+
+__all__ = ["RunLog", "capped", "quiet"]
+
+_log = logging.getLogger(__name__)
+_KINDS: dict[str, type[EvaluationArtifact]] = {
+    ".png": ImageEvaluationArtifact,
+    ".json": JsonEvaluationArtifact,
+    ".parquet": ParquetEvaluationArtifact,
+    ".txt": TextEvaluationArtifact,
+}
+_LOGGED_TABLES = "mlflow.loggedArtifacts"
+_LONGEST_PARAM = 500
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep MLflow's autologging away from our own model and judge calls.
+
+    During `evaluate` MLflow traces every call of the openai client: fifty judge calls
+    would become fifty traces in the user's experiment.
+    """
+    from mlflow.utils import autologging_utils
+
+    before = autologging_utils._AUTOLOGGING_GLOBALLY_DISABLED
+    try:
+        with autologging_utils.disable_autologging():
+            yield
+    finally:
+        # MLflow resets its switch to False: give a caller's own silence back.
+        autologging_utils._AUTOLOGGING_GLOBALLY_DISABLED = before
+
+
+class RunLog:
+    """One run that is being written to.
+
+    Attributes:
+        run_id: The run.
+        artifacts: What was stored, as MLflow's `EvaluationResult` wants it.
+    """
+
+    def __init__(self, run_id: str) -> None:
+        self.run_id = run_id
+        self.artifacts: dict[str, EvaluationArtifact] = {}
+        self._client = MlflowClient()
+        self._root = self._client.get_run(run_id).info.artifact_uri.rstrip("/")
+
+    def tags(self, tags: Mapping[str, object]) -> None:
+        """Set tags."""
+        self._client.log_batch(self.run_id, tags=[RunTag(k, str(v)) for k, v in tags.items()])
+
+    def params(self, params: Mapping[str, object]) -> None:
+        """Set parameters; one that stands already with another value is kept, and said.
+
+        MLflow refuses to change a parameter. A caller who evaluates twice in one run
+        (every epoch, say) must not lose the second evaluation to that.
+        """
+        there = self._client.get_run(self.run_id).data.params
+        new = {}
+        for name, value in params.items():
+            text = str(value)[:_LONGEST_PARAM]
+            if there.get(name, text) != text:
+                _log.warning(
+                    "run %s keeps %s=%s; this evaluation used %s (see mcq_settings.json)",
+                    self.run_id, name, there[name], text,
+                )  # fmt: skip
+            else:
+                new[name] = text
+        self._client.log_batch(self.run_id, params=[Param(k, v) for k, v in new.items()])
+
+    def metrics(
+        self, values: Mapping[str, float], step: int = 0, model_id: str | None = None
+    ) -> None:
+        """Log numbers, linked to a logged model where one is known."""
+        now = int(time.time() * 1000)
+        link: dict[str, Any] = {"model_id": model_id} if model_id else {}
+        batch = [Metric(_legal(k), float(v), now, step, **link) for k, v in values.items()]
+        for start in range(0, len(batch), 500):
+            self._client.log_batch(self.run_id, metrics=batch[start : start + 500])
+
+    def table(self, name: str, frame: pd.DataFrame) -> None:
+        """Store a table that the artifact page shows and `EvaluationResult.tables` finds.
+
+        Written whole: MLflow's own `log_table` appends to what an earlier evaluation left.
+        """
+        file = f"{name}.json"
+        self._text(file, frame.to_json(orient="split", index=False, force_ascii=False) or "{}")
+        tags = self._client.get_run(self.run_id).data.tags
+        known = json.loads(tags.get(_LOGGED_TABLES, "[]"))
+        entry = {"path": file, "type": "table"}
+        if entry not in known:
+            self.tags({_LOGGED_TABLES: json.dumps([*known, entry])})
+
+    def parquet(self, name: str, frame: pd.DataFrame) -> None:
+        """Store every row; the browser only downloads it."""
+        with self._staged(f"{name}.parquet") as path:
+            frame.to_parquet(path, index=False, compression="zstd")
+
+    def text(self, file: str, text: str) -> None:
+        """Store a text; a name ending in .txt is shown as it is, never as HTML."""
+        self._text(file, text)
+
+    def figure(self, name: str, figure: Any) -> None:
+        """Store a picture."""
+        with self._staged(f"{name}.png") as path:
+            figure.savefig(path)
+
+    def _text(self, file: str, text: str) -> None:
+        with self._staged(file) as path:
+            path.write_text(text, encoding="utf-8", errors="backslashreplace")
+
+    @contextmanager
+    def _staged(self, file: str) -> Iterator[Path]:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / file
+            yield path
+            self._client.log_artifact(self.run_id, str(path))
+        stem, kind = Path(file).stem, Path(file).suffix
+        name = f"{stem}_parquet" if kind == ".parquet" else stem
+        # The content is left to be loaded on demand: a run may hold a million rows.
+        self.artifacts[name] = _KINDS[kind](f"{self._root}/{file}")
+
+
+def capped(frame: pd.DataFrame, rows: int, first: Iterable[bool] | None = None) -> pd.DataFrame:
+    """The rows that a browser can bear: the marked ones first, then the others in order.
+
+    A table of 20,000 rows takes MLflow's page minutes, one of 100,000 kills the tab.
+    """
+    if first is None:
+        return frame.head(rows)
+    mask = pd.Series(list(first), index=frame.index, dtype=bool)
+    return pd.concat([frame[mask], frame[~mask]]).head(rows)
+
+
+def _legal(name: str) -> str:
+    # Grader and label names come from users; MLflow refuses the whole batch for one bad sign.
+    return re.sub(r"[^\w\-./: ]", "_", name)

@@ -1,0 +1,134 @@
+"""Which engine answers for a model that MLflow hands over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlflow_mcq.datasets.frame import Row
+from mlflow_mcq.datasets.stored import StoredAnswer, read_stored
+from mlflow_mcq.doors import Engine
+from mlflow_mcq.engines.chat_engine import ChatEngine
+from mlflow_mcq.engines.handle import ModelHandle
+from mlflow_mcq.engines.pyfunc import CallableEngine, is_raw_transformers
+from mlflow_mcq.engines.stored import StoredEngine
+from mlflow_mcq.errors import DataError, ModelError
+from mlflow_mcq.settings import Settings
+
+__all__ = ["engine_of", "logged_model_id", "speaks_chat", "stored_answers"]
+
+
+def engine_of(model: Any, settings: Settings) -> Engine:
+    """The engine for a model as MLflow wraps it.
+
+    A transformers model logged with `mlflow.transformers` is unwrapped: its pyfunc echoes
+    the prompt, samples by default and pads as it likes.
+
+    Args:
+        model: `PyFuncModel`, or the wrapper that MLflow puts around a function.
+        settings: Batch size and input of a function.
+
+    Raises:
+        ModelError: It is a transformers object that MLflow mistook for a function, or a
+            pipeline that holds no causal language model.
+    """
+    function = _function_inside(model)
+    if isinstance(function, ModelHandle):
+        return function.engine
+    if function is not None and is_raw_transformers(function):
+        raise ModelError(
+            "model",
+            "a raw transformers object is not a function of prompts",
+            type(function).__name__,
+            "Pass mlflow_mcq.local_model(model, tokenizer); for a pipeline, "
+            "mlflow_mcq.local_model(pipe.model, pipe.tokenizer).",
+        )
+    if _is_logged_transformers(model):
+        return _from_pipeline(model.get_raw_model(), settings)
+    name = logged_model_id(model) or getattr(function, "__qualname__", type(model).__name__)
+    return CallableEngine(
+        model.predict,
+        input_column=settings.input_column,
+        batch_size=settings.batch_size,
+        messages=settings.input_format == "messages",
+        fingerprint=str(name),
+    )
+
+
+def speaks_chat(engine: Engine, settings: Settings) -> bool:
+    """Whether prompts are rendered as chat messages."""
+    return {"text": False, "messages": True, None: engine.speaks_chat}[settings.input_format]
+
+
+def stored_answers(
+    rows: list[Row], predictions: Any, settings: Settings
+) -> tuple[Engine, list[StoredAnswer]]:
+    """The engine that gives back the answers that the data already holds.
+
+    Args:
+        rows: The rows read.
+        predictions: MLflow's own predictions by position; they win over a column.
+        settings: Names the columns.
+
+    Raises:
+        DataError: There is no column with answers.
+    """
+    column, order = settings.columns.generation, settings.columns.order
+    cells = rows[0].cells
+    if predictions is None:
+        column = column or next((c for c in ("generation", "prediction") if c in cells), None)
+        if column is None or column not in cells:
+            raise DataError(
+                "data",
+                "without a model there must be a column with answers",
+                list(cells),
+                'Name it with predictions="..." or columns.generation, or pass a model.',
+            )
+        predictions = [row.cells[column] for row in rows]
+    if order is None and "order" in cells:
+        order = "order"
+    if order is not None and order not in cells:
+        raise DataError("columns.order", "is not a column of the data", order, f"Has {list(cells)}")
+    answers = read_stored(rows, list(predictions), order)
+    texts = {}
+    for answer in answers:
+        item_id, _, orientation, repeat = answer.request.key
+        texts[item_id, orientation, repeat] = answer.text
+    return StoredEngine(texts), answers
+
+
+def logged_model_id(model: Any) -> str | None:
+    """The logged model behind a pyfunc; MLflow passes it on for some URIs only."""
+    found = getattr(model, "model_id", None)
+    return found if isinstance(found, str) else None
+
+
+def _function_inside(model: Any) -> Any:
+    """The user's function inside MLflow's wrapper, or None.
+
+    MLflow keeps it nowhere but in the closure of the `predict` it defines around it.
+    If that ever changes, the model is simply used through `predict`.
+    """
+    predict = getattr(type(getattr(model, "python_model", None)), "predict", None)
+    predict = getattr(predict, "__wrapped__", predict)
+    names = getattr(getattr(predict, "__code__", None), "co_freevars", ())
+    cells = getattr(predict, "__closure__", None) or ()
+    inside = {name: cell.cell_contents for name, cell in zip(names, cells, strict=False)}
+    return inside.get("fn")
+
+
+def _is_logged_transformers(model: Any) -> bool:
+    flavors = getattr(getattr(model, "metadata", None), "flavors", None) or {}
+    return "transformers" in flavors
+
+
+def _from_pipeline(pipeline: Any, settings: Settings) -> Engine:
+    from mlflow_mcq.engines.local import LocalChat
+
+    model, tokenizer = getattr(pipeline, "model", None), getattr(pipeline, "tokenizer", None)
+    if tokenizer is None or not callable(getattr(model, "generate", None)):
+        raise ModelError(
+            "model",
+            "the logged transformers model must be a text-generation model with its tokenizer",
+            type(pipeline).__name__,
+        )
+    return ChatEngine(LocalChat(model, tokenizer, batch_size=settings.batch_size))

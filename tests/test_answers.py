@@ -1,0 +1,78 @@
+"""Answer cells: read when there is one reading, refused when there are two."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mlflow_mcq.datasets.answers import AnswerKey, read_answer
+from mlflow_mcq.errors import DataError
+
+RIVERS = AnswerKey(["Rhine", "Danube", "Volga"], ["A", "B", "C"])
+NUMBERS = AnswerKey(["2", "3", "1"], ["A", "B", "C"])
+
+
+@pytest.mark.parametrize(
+    ("value", "gold"),
+    [
+        pytest.param("B", 1, id="letter"),
+        pytest.param(" b ", 1, id="letter, lower case with spaces"),
+        pytest.param(2, 2, id="int counts from zero"),
+        pytest.param(np.int64(0), 0, id="numpy int"),
+        pytest.param(1.0, 1, id="int that a gap in the column made a float"),
+        pytest.param("Volga", 2, id="option text"),
+        pytest.param("0", 0, id="digit text that is no number from one"),
+    ],
+)
+def test_one_reading_is_taken(value: object, gold: int) -> None:
+    assert read_answer(value, RIVERS) == gold
+
+
+@pytest.mark.parametrize(
+    ("value", "key", "said"),
+    [
+        pytest.param("1", RIVERS, "more than one way", id="digit text: from zero or from one"),
+        pytest.param(1, NUMBERS, "more than one way", id="int that is also an option text"),
+        pytest.param(
+            "A", AnswerKey(["B", "A"], ["A", "B"]), "more than one way", id="options named A and B"
+        ),
+        pytest.param(
+            "4",
+            AnswerKey(["4", "6", "4", "9", "7"], list("ABCDE")),
+            "more than one way",
+            id="duplicate text",
+        ),
+        pytest.param("E", RIVERS, "none of the options", id="letter beyond the options"),
+        pytest.param(3, RIVERS, "none of the options", id="index beyond the options"),
+        pytest.param(-1, RIVERS, "none of the options", id="negative index"),
+        pytest.param(True, RIVERS, "letter, an index", id="bool is no index"),
+        pytest.param(np.True_, RIVERS, "letter, an index", id="numpy bool is no index"),
+        pytest.param(None, RIVERS, "missing", id="None"),
+        pytest.param(float("nan"), RIVERS, "missing", id="NaN"),
+        pytest.param(["A"], RIVERS, "letter, an index", id="a list"),
+        pytest.param("", RIVERS, "none of the options", id="empty text"),
+    ],
+)
+def test_doubt_is_an_error_that_names_the_row(value: object, key: AnswerKey, said: str) -> None:
+    with pytest.raises(DataError, match=said) as error:
+        read_answer(value, key, who="row 17")
+    assert "row 17" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("mode", "gold"),
+    [
+        pytest.param("index", 1, id="from zero"),
+        pytest.param("number", 0, id="from one"),
+        pytest.param("text", 2, id="option text"),
+    ],
+)
+def test_a_named_reading_settles_the_doubt(mode: str, gold: int) -> None:
+    assert read_answer("1", NUMBERS, mode) == gold
+
+
+def test_the_datas_own_labels_are_letters_too() -> None:
+    key = AnswerKey(["ice", "steam", "water"], ["1", "2", "3"])
+    with pytest.raises(DataError, match="more than one way"):
+        read_answer("2", key)
+    assert read_answer("2", key, "letter") == 1

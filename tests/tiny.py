@@ -1,0 +1,55 @@
+"""A tiny random model and a tokenizer of bytes: real classes, milliseconds to build."""
+
+from __future__ import annotations
+
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+BOS, EOS = 0, 1
+PLAIN_TEMPLATE = (
+    "{{ bos_token }}{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}"
+    "{% if add_generation_prompt %}[assistant]{% endif %}"
+)
+NO_SYSTEM = (
+    "{% if messages[0].role == 'system' %}{{ raise_exception('no system role') }}{% endif %}"
+    + PLAIN_TEMPLATE
+)
+DROPS_SYSTEM = PLAIN_TEMPLATE.replace("[{{ m.role }}]", "").replace(
+    "{{ m.content }}", "{% if m.role != 'system' %}[{{ m.role }}]{{ m.content }}{% endif %}"
+)
+THINKS = PLAIN_TEMPLATE + "{% if enable_thinking is defined %}<{{ enable_thinking }}>{% endif %}"
+
+
+def byte_tokenizer(template: str | None = None, pad: str | None = None) -> PreTrainedTokenizerFast:
+    """One token for each byte, with BOS in front of plain text as Llama has it."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocab = {token: place for place, token in enumerate(["<s>", "</s>", *alphabet])}
+    raw = Tokenizer(models.BPE(vocab=vocab, merges=[]))
+    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    raw.decoder = decoders.ByteLevel()
+    raw.post_processor = processors.TemplateProcessing(
+        single="<s> $A", special_tokens=[("<s>", BOS)]
+    )
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=raw, bos_token="<s>", eos_token="</s>", pad_token=pad
+    )
+    tokenizer.chat_template = template
+    return tokenizer
+
+
+def tiny_model(seed: int = 0, **changes: object) -> LlamaForCausalLM:
+    """A random model, with weights large enough that its answers differ."""
+    torch.manual_seed(seed)
+    config = LlamaConfig(
+        vocab_size=258,
+        hidden_size=32,
+        intermediate_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        initializer_range=0.4,
+        bos_token_id=BOS,
+        eos_token_id=EOS,
+        **{"max_position_embeddings": 256, **changes},
+    )
+    return LlamaForCausalLM(config).float().eval()
