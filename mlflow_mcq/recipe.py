@@ -10,6 +10,7 @@ import os
 import random
 import re
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -196,9 +197,7 @@ def _run_arm(recipe: Recipe, arm: ArmSpec, frame: pd.DataFrame, comparison: str)
     client = MlflowClient()
     tags = {"mcq.comparison": comparison, "mcq.arm": arm.name, "mcq.role": "arm"}
     run = client.create_run(_experiment_id(), run_name=arm.name, tags=tags)
-    # Dataset names reach a tag and a column: letters, digits and dashes only.
-    name = re.sub(r"[^\w.-]+", "-", Path(recipe.data).stem)
-    data = mlflow.data.from_pandas(frame, source=recipe.data, name=name)
+    data = _dataset(recipe, frame)
     with mlflow.start_run(run_id=run.info.run_id, nested=True):
         mlflow.log_params({"mcq.arm": arm.name, "mcq.model": _shown_model(model)})
         result = mlflow.models.evaluate(
@@ -210,6 +209,16 @@ def _run_arm(recipe: Recipe, arm: ArmSpec, frame: pd.DataFrame, comparison: str)
         )
     found = client.get_run(run.info.run_id).data.tags.get("mcq.alarms", "none")
     return ArmResult(arm.name, run.info.run_id, result.metrics, found)
+
+
+def _dataset(recipe: Recipe, frame: pd.DataFrame) -> Any:
+    # Dataset names reach a tag and a column: letters, digits and dashes only.
+    name = re.sub(r"[^\w.-]+", "-", Path(recipe.data).stem)
+    with warnings.catch_warnings():
+        # MLflow warns about integer columns of a training set and about paths that
+        # several stores could read: neither concerns an evaluation's own file.
+        warnings.simplefilter("ignore", UserWarning)
+        return mlflow.data.from_pandas(frame, source=recipe.data, name=name)
 
 
 def _experiment_id() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import mlflow
+from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -14,30 +15,39 @@ from mlflow_mcq.recipe import ArmResult
 __all__ = ["show_results"]
 
 _COLUMNS = {
-    "accuracy": "accuracy",
+    "acc": "accuracy",
     "decided": "accuracy_decided",
     "OTHER": "other_rate",
-    "judge errors": "judge_error_rate",
-    "lowest": "accuracy_lowest",
-    "highest": "accuracy_highest",
-    "consistent": "consistency",
+    "errors": "judge_error_rate",
     "slot 1": "pick_rate_slot_1",
+    "same": "consistency",
 }
+_LEGEND = (
+    "Fractions. decided: accuracy without OTHER; errors: rows without a verdict; slot 1: how "
+    "often the first slot is picked; same: items with one answer in every orientation; range: "
+    "of accuracy over orientations."
+)
 
 
 def show_results(results: Sequence[ArmResult], console: Console | None = None) -> None:
     """Print the arms side by side, their alarms, and how to open the UI."""
     console = console or Console()
-    table = Table(title="Arms, by grader (fractions; lowest and highest over orientations)")
-    table.add_column("arm")
-    table.add_column("read by")
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("arm", no_wrap=True)
+    table.add_column("read by", no_wrap=True)
     for name in _COLUMNS:
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("range", justify="right", no_wrap=True)
     for result in results:
         for grader in _graders(result):
             cells = [_cell(result.metrics.get(f"{grader}/{key}")) for key in _COLUMNS.values()]
-            table.add_row(escape(result.name), grader, *cells)
+            low, high = (
+                _cell(result.metrics.get(f"{grader}/accuracy_{end}"))
+                for end in ("lowest", "highest")
+            )
+            table.add_row(escape(result.name), grader, *cells, f"{low}-{high}")
     console.print(table)
+    console.print(_LEGEND, style="dim")
     for result in results:
         if result.alarms != "none":
             console.print(f"[bold]alarms[/bold] of {escape(result.name)}: {result.alarms}")
@@ -50,7 +60,7 @@ def _graders(result: ArmResult) -> list[str]:
 
 
 def _cell(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
+    return "-" if value is None else f"{value:.2f}"
 
 
 def _ui_line() -> str:

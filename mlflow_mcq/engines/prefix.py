@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import copy
 import inspect
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,8 +29,11 @@ def shared_length(rows: Sequence[Sequence[int]]) -> int:
     """
     if len(rows) < 2:
         return 0
-    common = os.path.commonprefix([list(row) for row in rows])
-    return min(len(common), min(map(len, rows)) - 1)
+    # What the first and the last row in sorted order share, all rows between them share.
+    low, high = min(map(list, rows)), max(map(list, rows))
+    pairs = enumerate(zip(low, high, strict=False))
+    common = next((place for place, (one, other) in pairs if one != other), len(low))
+    return min(common, min(map(len, rows)) - 1)
 
 
 class SharedPrefix:

@@ -1,0 +1,44 @@
+"""Alarms: what fires each, and what does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from mlflow_mcq.diagnostics import alarms_for
+
+WELL = {
+    "judge/strict_agreement": 1.0,
+    "judge/n_checked": 50.0,
+    "judge/judge_error_rate": 0.0,
+    "judge/n_judge_errors": 0.0,
+    "judge/n_rows": 400.0,
+    "judge/regex_bounded_disagreement": 0.01,
+    "generation/n_prompt_too_long": 0.0,
+}
+
+
+@pytest.mark.parametrize(
+    ("numbers", "names"),
+    [
+        pytest.param({}, [], id="a sound run"),
+        pytest.param({"judge/strict_agreement": 0.94}, ["judge_unreliable"], id="weak judge"),
+        pytest.param({"judge/judge_error_rate": 0.02}, ["judge_errors"], id="failing judge"),
+        pytest.param(
+            {"judge/regex_bounded_disagreement": 0.051}, ["regex_judge_disagreement"], id="parser"
+        ),
+        pytest.param({"generation/n_prompt_too_long": 1.0}, ["prompts_too_long"], id="too long"),
+        pytest.param(
+            {"generation/n_prompt_too_long": 1.0, "judge/strict_agreement": 0.1},
+            ["judge_unreliable", "prompts_too_long"],
+            id="two, the gravest first",
+        ),
+    ],
+)
+def test_each_alarm_fires_alone(numbers: dict[str, float], names: list[str]) -> None:
+    fired = alarms_for({**WELL, **numbers})
+    assert [alarm.name for alarm in fired] == names
+    assert all(alarm.rule and alarm.found and alarm.next_step for alarm in fired)
+
+
+def test_numbers_that_do_not_exist_fire_nothing() -> None:
+    assert alarms_for({}) == []

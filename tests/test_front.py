@@ -1,0 +1,42 @@
+"""The one-line door: good errors before a run is opened."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mlflow
+import pandas as pd
+import pytest
+
+import mlflow_mcq
+from mlflow_mcq.errors import McqError
+from mlflow_mcq.front import usable_model
+
+DATA = pd.DataFrame({"question": ["q?"], "options": [["x", "y"]], "answer": ["A"]})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        pytest.param({"evaluators": ["mcq_jugde"]}, "evaluators: must be some of ours", id="typo"),
+        pytest.param({"evaluators": []}, "evaluators", id="none"),
+        pytest.param({"orientatoins": "swap"}, 'Did you mean "orientations"', id="setting"),
+        pytest.param({"judge": {"model": "m"}}, r"judge\.base_url", id="half a judge"),
+        pytest.param({"data": 3}, "data: must be", id="data of no kind"),
+        pytest.param({"data": "no.jsonl"}, "does not exist", id="missing file"),
+        pytest.param({"data": "no.xlsx"}, "unknown ending", id="file of another kind"),
+        pytest.param({"model": ("a", "b", "c")}, "model, tokenizer", id="a tuple of three"),
+    ],
+)
+def test_faults_are_found_before_a_run_is_opened(arguments: dict[str, Any], said: str) -> None:
+    given: dict[str, Any] = {"model": lambda frame: [], "data": DATA, "evaluators": ["mcq_regex"]}
+    with pytest.raises(McqError, match=said):
+        mlflow_mcq.evaluate(**{**given, **arguments})
+    assert mlflow.active_run() is None
+
+
+@pytest.mark.parametrize(
+    "model", ["models:/m/1", "models:/m-123", "runs:/abc/model", "endpoints:/x", None, len]
+)
+def test_what_mlflow_understands_is_left_to_it(model: Any) -> None:
+    assert usable_model(model) is model

@@ -1,0 +1,203 @@
+"""Recipes: checked before anything runs, one run an arm, one tag for all."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import mlflow
+import pytest
+import yaml
+from fake_server import FakeServer, Script
+from mlflow import MlflowClient
+from rich.console import Console
+
+from mlflow_mcq.__main__ import main
+from mlflow_mcq.errors import SettingsError
+from mlflow_mcq.recipe import ArmResult, load_recipe, run_recipe
+from mlflow_mcq.settings import read_settings
+from mlflow_mcq.terminal import show_results
+
+ROOT = Path(__file__).parent.parent
+ITEMS = "\n".join(
+    f'{{"id": "q{i}", "question": "Which is {i}?", "options": ["{i}.", "none"], "answer": 0}}'
+    for i in range(10)
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.chdir(tmp_path)
+    for name in ("MLFLOW_RUN_ID", "MLFLOW_EXPERIMENT_ID"):
+        monkeypatch.delenv(name, raising=False)
+    before = mlflow.get_tracking_uri()
+    mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/mlflow.db")
+    yield tmp_path
+    mlflow.set_tracking_uri(before)
+
+
+def written(folder: Path, **recipe: Any) -> Path:
+    (folder / "items.jsonl").write_text(ITEMS, encoding="utf-8")
+    whole = {"name": "trial", "data": "items.jsonl", "arms": [{"name": "one"}], **recipe}
+    path = folder / "recipe.yaml"
+    path.write_text(yaml.safe_dump(whole), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("recipe", "said"),
+    [
+        pytest.param({"orientatons": "swap"}, "orientatons", id="unknown setting"),
+        pytest.param({"arms": []}, "arms", id="no arms"),
+        pytest.param({"arms": [{"name": "a"}, {"name": "a"}]}, "different names", id="twins"),
+        pytest.param(
+            {"arms": [{"name": "a", "protocol": "runes"}]}, "runes", id="unknown setting of an arm"
+        ),
+        pytest.param({"limit": 0}, "limit", id="no items"),
+        pytest.param({"judge": {"model": "m"}}, "judge.base_url", id="half a judge"),
+    ],
+)
+def test_a_recipe_is_checked_as_a_whole(tmp_path: Path, recipe: dict[str, Any], said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        load_recipe(written(tmp_path, **recipe))
+
+
+@pytest.mark.parametrize(
+    "text", ["- just\n- a list", "name: [", "!!python/object/apply:os.system ['true']"]
+)
+def test_what_is_no_recipe_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "recipe.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(SettingsError, match="recipe"):
+        load_recipe(path)
+
+
+def test_overrides_hold_for_every_arm_and_empty_ones_for_none(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        judge={"model": "old", "base_url": "local"},
+        arms=[{"name": "a", "orientations": "swap"}, {"name": "b"}],
+        model="base",
+    )
+    given = {"orientations": "as-is", "limit": "3", "judge_model": "new", "data": "", "model": None}
+    recipe = load_recipe(path, given)
+    assert recipe.limit == 3
+    assert recipe.model == "base"
+    assert recipe.data == str(tmp_path / "items.jsonl")
+    for arm in recipe.arms:
+        settings = read_settings(recipe.settings_of(arm))
+        assert settings.orientations == "as-is"
+        assert settings.judge is not None
+        assert (settings.judge.model, settings.judge.base_url) == ("new", "local")
+
+
+@pytest.fixture
+def served(store: Path, judge_server: Callable[[Script], FakeServer]) -> Path:
+    server = judge_server(lambda request, n: "A")
+    return written(
+        store,
+        experiment="trial",
+        limit=4,
+        model={"base_url": server.url, "model": "always-a"},
+        evaluators=["mcq_regex"],
+        arms=[{"name": "letters"}, {"name": "one-way", "orientations": "as-is"}],
+    )
+
+
+def test_each_arm_is_a_run_under_one_tag(served: Path) -> None:
+    results = run_recipe(served)
+    assert [r.name for r in results] == ["letters", "one-way"]
+    assert [r.metrics["regex_bounded/n_rows"] for r in results] == [8, 4]
+    runs = [MlflowClient().get_run(r.run_id) for r in results]
+    assert len({run.data.tags["mcq.comparison"] for run in runs}) == 1
+    assert [run.data.tags["mlflow.runName"] for run in runs] == ["letters", "one-way"]
+    assert not any("mlflow.parentRunId" in run.data.tags for run in runs)
+    assert len({run.data.tags["mcq.data_digest"] for run in runs}) == 1
+    assert runs[0].data.params["mcq.model"] == "always-a"
+    assert {run.info.status for run in runs} == {"FINISHED"}
+
+
+def test_under_mlflow_run_the_project_run_holds_the_table(
+    served: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment = mlflow.create_experiment("project")
+    project = MlflowClient().create_run(experiment)
+    monkeypatch.setenv("MLFLOW_RUN_ID", project.info.run_id)
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_ID", experiment)
+    results = run_recipe(served)
+    client = MlflowClient()
+    assert {client.get_run(r.run_id).info.experiment_id for r in results} == {experiment}
+    assert client.get_run(project.info.run_id).data.tags["mcq.role"] == "comparison"
+    files = [f.path for f in client.list_artifacts(project.info.run_id)]
+    assert files == ["mcq_arms.json"]
+
+
+def test_the_command_line_says_what_is_wrong(
+    served: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", str(served), "--orientations", "spin"]) == 2
+    assert "orientations: must be" in capsys.readouterr().err
+    assert main(["run", "nowhere.yaml"]) == 2
+
+
+def test_the_command_line_ends_with_a_table_and_the_way_to_the_ui(
+    served: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", str(served), "--limit", "2"]) == 0
+    said = capsys.readouterr().out
+    assert "one-way" in said
+    assert "mlflow ui --backend-store-uri sqlite:///" in said
+
+
+def test_names_are_no_markup() -> None:
+    text = io.StringIO()
+    result = ArmResult("[red]x[/]", "r", {"judge/accuracy_lowest": 0.5}, "judge_unreliable")
+    show_results([result], Console(file=text, width=150))
+    assert text.getvalue().count("[red]x[/]") == 2
+
+
+def test_every_shipped_recipe_is_usable() -> None:
+    for path in (ROOT / "recipes").glob("*.yaml"):
+        recipe = load_recipe(path)
+        assert Path(recipe.data).is_file()
+
+
+def test_the_project_file_passes_everything_on() -> None:
+    project = yaml.safe_load((ROOT / "MLproject").read_text(encoding="utf-8"))
+    main_entry = project["entry_points"]["main"]
+    assert set(re.findall(r"\{(\w+)\}", main_entry["command"])) == set(main_entry["parameters"])
+    assert not any("key" in name and not name.endswith("_env") for name in main_entry["parameters"])
+    assert (ROOT / project["python_env"]).is_file()
+
+
+@pytest.mark.real_model
+def test_mlflow_run_on_the_real_model(smollm2: Any, tmp_path: Path) -> None:
+    """The demo itself, on two items: every step a newcomer takes but the installation."""
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    command = [
+        sys.executable, "-m", "mlflow", "run", ".", "--env-manager", "local",
+        "-P", "limit=2", "-P", "orientations=rotations:2",
+    ]  # fmt: skip
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, "MLFLOW_TRACKING_URI": uri, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "mlflow ui --backend-store-uri" in done.stdout
+    client = MlflowClient(uri)
+    runs = client.search_runs(["0"], "tags.`mcq.role` = 'arm'")
+    assert {run.data.tags["mcq.arm"] for run in runs} == {"letters", "dashes"}
+    for run in runs:
+        assert run.data.metrics["judge/n_rows"] == 4
+        assert run.data.tags["mcq.status"] == "finished"
