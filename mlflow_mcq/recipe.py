@@ -21,6 +21,7 @@ import mlflow
 import pandas as pd
 import yaml
 from mlflow import MlflowClient
+from mlflow.tracking.context.registry import resolve_tags
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mlflow_mcq.datasets.files import load_frame
@@ -195,7 +196,7 @@ def _run_arm(recipe: Recipe, arm: ArmSpec, frame: pd.DataFrame, comparison: str)
     model = arm.model if arm.model is not None else recipe.model
     handle = remote_model(**model) if isinstance(model, dict) else usable_model(model)
     client = MlflowClient()
-    tags = {"mcq.comparison": comparison, "mcq.arm": arm.name, "mcq.role": "arm"}
+    tags = resolve_tags({"mcq.comparison": comparison, "mcq.arm": arm.name, "mcq.role": "arm"})
     run = client.create_run(_experiment_id(), run_name=arm.name, tags=tags)
     data = _dataset(recipe, frame)
     with mlflow.start_run(run_id=run.info.run_id, nested=True):

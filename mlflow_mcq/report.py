@@ -99,7 +99,7 @@ def _tags(arm: Arm, alarms: Sequence[Alarm]) -> dict[str, object]:
         "mcq.engine": arm.generations[0].engine,
         "mcq.settings": arm.settings.fingerprint,
         "mcq.alarms": ", ".join(alarm.name for alarm in alarms) or "none",
-        "mcq.items_not_rotated": sum(1 for i in items if fixed_options(i.options)),
+        "mcq.items_with_fixed_options": sum(1 for i in items if fixed_options(i.options)),
         "mcq.items_with_equal_options": sum(1 for i in items if duplicate_options(i.options)),
     }
     if arm.judge is not None:

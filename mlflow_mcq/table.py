@@ -65,7 +65,8 @@ def reading_frame(grades: Iterable[Grade], generations: pd.DataFrame) -> pd.Data
         [options[option] for option in order]
         for options, order in zip(merged["options"], merged["order"], strict=True)
     ]
-    first = ["row_id", "verdict", "generation", "shown_letter", "question", "options_shown"]
+    first = ["row_id", "verdict", "generation", "grader", "shown_letter", "reason", "error"]
+    first += ["judge_reply", "question", "options_shown"]
     rest = [name for name in frame.columns if name not in first]
     return merged[first + rest]
 

@@ -184,11 +184,13 @@ def test_mlflow_run_on_the_real_model(smollm2: Any, tmp_path: Path) -> None:
         sys.executable, "-m", "mlflow", "run", ".", "--env-manager", "local",
         "-P", "limit=2", "-P", "orientations=rotations:2",
     ]  # fmt: skip
+    # MLflow leaves the experiment of earlier tests in the environment.
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("MLFLOW_")}
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         command,
         cwd=ROOT,
-        env={**os.environ, "MLFLOW_TRACKING_URI": uri, "PATH": path},
+        env={**clean, "MLFLOW_TRACKING_URI": uri, "PATH": path},
         capture_output=True,
         text=True,
         check=False,
