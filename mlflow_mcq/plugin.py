@@ -10,6 +10,7 @@ import logging
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mlflow.exceptions import MlflowException
@@ -66,7 +67,8 @@ class _McqEvaluator(ModelEvaluator):  # type: ignore[misc]  # MLflow ships no ty
             _refuse(self.name, more)
             settings = read_settings(evaluator_config, self.name)
             graders = self._graders(settings)  # a missing judge must cost no inference
-            arm = _ARMS.arm_of(run_id, dataset, model, settings)
+            call = _Call(run_id, dataset, model, more.get("predictions"))
+            arm = _ARMS.arm_of(call, settings)
             return self._record(arm, graders, run_id, model, more.get("model_id"))
 
     def _graders(self, settings: Settings) -> list[Grader]:
@@ -112,37 +114,44 @@ class JudgeEvaluator(_McqEvaluator):
         return [judge, *super()._graders(settings)]
 
 
-class _Arms:
-    """The arm of the call that is under way, so that evaluators share its generations.
+@dataclass(frozen=True, eq=False, slots=True)
+class _Call:
+    """What MLflow hands to every evaluator of one call."""
 
-    It goes when MLflow lets go of its dataset, that is at the end of the call.
+    run_id: str
+    dataset: Any
+    model: Any
+    predictions: str | None
+
+
+class _Arms:
+    """The arms of calls that are under way, so that evaluators of one share its answers.
+
+    Kept by dataset, which MLflow makes anew for each call and lets go at its end: two
+    threads never meet, and nothing outlives its call.
     """
 
     def __init__(self) -> None:
-        self._arm: Arm | None = None
-        self._key: tuple[str, int] | None = None
-        self._dataset: weakref.ref[Any] | None = None
+        self._held: dict[int, tuple[tuple[str, int, str | None], Arm]] = {}
 
-    def arm_of(self, run_id: str, dataset: Any, model: Any, settings: Settings) -> Arm:
+    def arm_of(self, call: _Call, settings: Settings) -> Arm:
         """The arm of this call: measured already, or measured now."""
-        same = self._dataset is not None and self._dataset() is dataset
-        if self._arm is not None and same and self._key == (run_id, id(model)):
-            self._arm.inherit(settings)
-            return self._arm
-        self._arm = None
-        arm = _measure(dataset, model, settings)
-        self._arm, self._key = arm, (run_id, id(model))
-        self._dataset = weakref.ref(dataset, self._forget)
+        place, key = id(call.dataset), (call.run_id, id(call.model), call.predictions)
+        held = self._held.get(place)
+        if held is not None and held[0] == key:
+            held[1].inherit(settings)
+            return held[1]
+        arm = _measure(call, settings)
+        if held is None:
+            weakref.finalize(call.dataset, self._held.pop, place, None)
+        self._held[place] = (key, arm)
         return arm
-
-    def _forget(self, _: object) -> None:
-        self._arm = self._key = self._dataset = None
 
 
 _ARMS = _Arms()
 
 
-def _measure(dataset: Any, model: Any, settings: Settings) -> Arm:
+def _measure(call: _Call, settings: Settings) -> Arm:
     from mlflow_mcq.arm import measure
     from mlflow_mcq.datasets.frame import as_frame, items_of, read_rows
     from mlflow_mcq.engines.pyfunc import CallableEngine
@@ -150,11 +159,12 @@ def _measure(dataset: Any, model: Any, settings: Settings) -> Arm:
     from mlflow_mcq.tracking import quiet
     from mlflow_mcq.unwrap import engine_of, speaks_chat, stored_answers
 
+    dataset = call.dataset
     rows = read_rows(as_frame(dataset.features_data), settings.columns, dataset.labels_data)
-    if model is None:
+    if call.model is None:
         engine, answers = stored_answers(rows, dataset.predictions_data, settings)
         return measure(engine, [answer.request for answer in answers], settings)
-    engine = engine_of(model, settings)
+    engine = engine_of(call.model, settings, call.predictions)
     requests = requests_for(items_of(rows), settings, chat=speaks_chat(engine, settings))
     if isinstance(engine, CallableEngine):  # a user's own model keeps its traces
         return measure(engine, requests, settings)
@@ -187,7 +197,11 @@ def _reported(run_id: str) -> Iterator[None]:
         _tag(run_id, {"mcq.status": "blocked", "mcq.blocked": "judge_not_configured"})
         raise MlflowException(str(error), error_code=INVALID_PARAMETER_VALUE) from error
     except McqError as error:
-        _tag(run_id, {"mcq.status": "failed", "mcq.error": str(error)[:1000]})
+        # A stranger's exception inside ours may hold anything, a key included: it is shown
+        # to the caller, and only our own words are kept.
+        ours = error.__cause__ is None
+        said = str(error) if ours else f"{error.args[0]}: {type(error.__cause__).__name__}"
+        _tag(run_id, {"mcq.status": "failed", "mcq.error": said[:1000]})
         raise MlflowException(str(error), error_code=INVALID_PARAMETER_VALUE) from error
     except BaseException as error:
         # Only the kind: a stranger's message may hold anything.

@@ -17,7 +17,7 @@ from mlflow_mcq.settings import Settings
 __all__ = ["engine_of", "logged_model_id", "speaks_chat", "stored_answers"]
 
 
-def engine_of(model: Any, settings: Settings) -> Engine:
+def engine_of(model: Any, settings: Settings, output_column: str | None = None) -> Engine:
     """The engine for a model as MLflow wraps it.
 
     A transformers model logged with `mlflow.transformers` is unwrapped: its pyfunc echoes
@@ -26,6 +26,8 @@ def engine_of(model: Any, settings: Settings) -> Engine:
     Args:
         model: `PyFuncModel`, or the wrapper that MLflow puts around a function.
         settings: Batch size and input of a function.
+        output_column: MLflow's ``predictions``: the column of the answers, where a function
+            returns several.
 
     Raises:
         ModelError: It is a transformers object that MLflow mistook for a function, or a
@@ -51,6 +53,7 @@ def engine_of(model: Any, settings: Settings) -> Engine:
         batch_size=settings.batch_size,
         messages=settings.input_format == "messages",
         fingerprint=str(name),
+        output_column=output_column,
     )
 
 

@@ -573,3 +573,32 @@ def test_a_second_evaluation_in_one_run_replaces_the_tables() -> None:
         result = evaluate(parrot, evaluator_config={"orientations": "as-is"})
     assert len(result.tables["mcq_generations"]) == 2
     assert RegexEvaluator.name == "mcq_regex"
+
+
+def test_a_function_that_returns_several_columns_says_which() -> None:
+    def model(frame: pd.DataFrame) -> pd.DataFrame:
+        return pd.DataFrame({"said": bare_oracle(frame), "text": "A"})
+
+    assert evaluate(model, predictions="said").metrics["regex_bounded/accuracy"] == 1
+    with pytest.raises(MlflowException, match="returned 2 columns"):
+        evaluate(model, predictions="other")
+
+
+def test_the_words_of_a_users_exception_are_shown_but_not_stored() -> None:
+    def model(frame: pd.DataFrame) -> list[str]:
+        raise RuntimeError("401 for key sk-canary-77")
+
+    with mlflow.start_run() as run, pytest.raises(MlflowException, match="sk-canary-77"):
+        evaluate(model)
+    tags = MlflowClient().get_run(run.info.run_id).data.tags
+    assert tags["mcq.error"] == "function: RuntimeError"
+
+
+def test_nothing_is_kept_after_a_call() -> None:
+    import gc
+
+    from mlflow_mcq.plugin import _ARMS
+
+    evaluate(parrot)
+    gc.collect()
+    assert _ARMS._held == {}

@@ -50,6 +50,8 @@ class CallableEngine:
         batch_size: Rows at a time.
         messages: Cells are lists of ``{"role": ..., "content": ...}`` instead of texts.
         fingerprint: Name of the function in the stored rows.
+        output_column: Column of the answers in a table of several; None looks for a
+            usual name.
 
     Attributes:
         fingerprint: As given.
@@ -63,8 +65,10 @@ class CallableEngine:
         batch_size: int = 8,
         messages: bool = False,
         fingerprint: str = "function",
+        output_column: str | None = None,
     ) -> None:
         self.fingerprint: str = fingerprint
+        self._output_column = output_column
         self.speaks_chat: bool = messages
         self._predict = predict
         self._input_column = input_column
@@ -96,6 +100,8 @@ class CallableEngine:
                 "function",
                 f"failed on {_rows_name(batch)}: {type(error).__name__}: {error}",
             ) from error
+        if isinstance(got, pd.DataFrame):
+            got = _answer_column(got, batch, self._output_column)
         values = _values(got, batch)
         if len(values) != len(batch):
             raise ModelError(
@@ -129,8 +135,6 @@ def _values(got: Any, batch: Sequence[Request]) -> list[Any]:
     import numpy as np
     import pandas as pd
 
-    if isinstance(got, pd.DataFrame):
-        got = _answer_column(got, batch)
     if isinstance(got, pd.Series):
         return list(got.array)
     if isinstance(got, np.ndarray) and got.ndim == 2 and got.shape[1] == 1:
@@ -151,17 +155,18 @@ def _values(got: Any, batch: Sequence[Request]) -> list[Any]:
     )
 
 
-def _answer_column(frame: Any, batch: Sequence[Request]) -> Any:
-    if frame.shape[1] == 1:
+def _answer_column(frame: Any, batch: Sequence[Request], column: str | None) -> Any:
+    if column is None and frame.shape[1] == 1:
         return frame.iloc[:, 0]
-    named = [name for name in OUTPUT_COLUMNS if list(frame.columns).count(name) == 1]
+    known = (column,) if column is not None else OUTPUT_COLUMNS
+    named = [name for name in known if list(frame.columns).count(name) == 1]
     if len(named) != 1:
         raise ModelError(
             "function",
             f"returned {frame.shape[1]} columns for {_rows_name(batch)}, and not exactly one "
             "of them is named as the answer",
             list(map(str, frame.columns)),
-            f"Return one column, or name it one of: {', '.join(OUTPUT_COLUMNS)}.",
+            f"Return one column, or name it one of: {', '.join(known)}.",
         )
     return frame[named[0]]
 
