@@ -15,7 +15,8 @@ from mlflow_mcq.datasets.files import load_frame
 from mlflow_mcq.datasets.frame import as_frame
 from mlflow_mcq.engines.handle import local_model
 from mlflow_mcq.errors import DataError, ModelError, SettingsError
-from mlflow_mcq.settings import JudgeSettings, read_settings
+from mlflow_mcq.judge_settings import JudgeSettings
+from mlflow_mcq.settings import read_settings
 
 __all__ = ["evaluate", "usable_model"]
 

@@ -16,8 +16,10 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from mlflow_mcq.errors import JudgeNotConfigured, SettingsError
+from mlflow_mcq.judge_settings import JudgeSettings, Prices
 from mlflow_mcq.orientations import DEFAULT_SCHEME, check_scheme
 from mlflow_mcq.prompts import prompt_family
+from mlflow_mcq.reader_settings import AnalogySettings, LogprobSettings, SimilaritySettings
 from mlflow_mcq.records import Decoding
 
 __all__ = ["Columns", "JudgeSettings", "Settings", "read_settings", "shown_url"]
@@ -40,47 +42,6 @@ def shown_url(url: str | None) -> str:
     except ValueError:
         return "(a URL that cannot be read)"
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-
-
-class JudgeSettings(BaseModel):
-    """Who judges, and how it is asked. A judge is part of the metric.
-
-    Attributes:
-        model: Name of the model at the server, or a path or hub name for ``local``.
-        base_url: OpenAI-compatible server, or ``"local"``.
-        api_key_env: Name of the environment variable with the key; None sends no key.
-        shape: ``extract``: the judge names an option and code compares. ``direct``: it
-            is given the gold and answers CORRECT, INCORRECT or OTHER.
-        temperature: At most 0.2: a judge that draws lots is no instrument.
-        max_tokens: Room for a reply (thinking judges need more).
-        concurrency: Most calls in flight at once.
-        timeout_s: Seconds before a call is given up.
-        max_retries: Retries of the SDK on 408, 409, 429, 5xx and broken connections.
-        attempts: Times a row is asked before an unparsable reply is a judge error.
-        batch_size: Rows at a time, for a local judge.
-        check_rows: Rows that the strict rule settles and the judge reads as well, to
-            measure the judge; 0 switches this off.
-    """
-
-    model_config = _STRICT
-
-    model: str = Field(min_length=1)
-    base_url: str = Field(min_length=1)
-    api_key_env: str | None = Field(None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
-    shape: Literal["extract", "direct"] = "extract"
-    temperature: float = Field(0.0, ge=0.0, le=0.2)
-    max_tokens: int = Field(256, ge=1)
-    concurrency: int = Field(16, ge=1)
-    timeout_s: float = Field(60.0, gt=0)
-    max_retries: int = Field(5, ge=0)
-    attempts: int = Field(2, ge=1)
-    batch_size: int = Field(16, ge=1)
-    check_rows: int = Field(50, ge=0)
-
-    @property
-    def decoding(self) -> Decoding:
-        """How the judge's reply is drawn."""
-        return Decoding(max_new_tokens=self.max_tokens, temperature=self.temperature)
 
 
 class Columns(BaseModel):
@@ -108,6 +69,10 @@ class Columns(BaseModel):
     order: str | None = None
 
 
+# Settings of how rows are read or shown; they change no generation.
+_READERS = {"judge", "analogy", "similarity", "logprob", "table_rows", "batch_size"}
+
+
 class Settings(BaseModel):
     """Everything that decides the rows and their grades.
 
@@ -129,6 +94,9 @@ class Settings(BaseModel):
         input_format: ``text`` or ``messages``; None takes what the model speaks.
         columns: Where things stand in the data.
         table_rows: Rows of the tables shown in the browser; Parquet holds all.
+        analogy: The 8-token analogy match.
+        similarity: Embedding similarity.
+        logprob: Letter log-probabilities.
     """
 
     model_config = _STRICT
@@ -150,6 +118,9 @@ class Settings(BaseModel):
     input_format: Literal["text", "messages"] | None = None
     columns: Columns = Columns()
     table_rows: int = Field(1000, ge=1, le=2000)
+    analogy: AnalogySettings = AnalogySettings()
+    similarity: SimilaritySettings = SimilaritySettings()
+    logprob: LogprobSettings = LogprobSettings()
 
     @field_validator("orientations")
     @classmethod
@@ -170,7 +141,7 @@ class Settings(BaseModel):
     @property
     def measured(self) -> dict[str, Any]:
         """The settings that decide which rows are generated (not how they are read)."""
-        return self.model_dump(exclude={"judge", "table_rows", "batch_size"})
+        return self.model_dump(exclude=_READERS)
 
     @property
     def fingerprint(self) -> str:
@@ -209,7 +180,14 @@ def read_settings(config: Mapping[str, Any] | None, name: str = "mcq_judge") -> 
         raise _as_settings_error(error) from None
 
 
-_ROOMS: dict[str, type[BaseModel]] = {"judge": JudgeSettings, "columns": Columns}
+_ROOMS: dict[str, type[BaseModel]] = {
+    "judge": JudgeSettings,
+    "judge.prices": Prices,
+    "columns": Columns,
+    "analogy": AnalogySettings,
+    "similarity": SimilaritySettings,
+    "logprob": LogprobSettings,
+}
 
 
 def _as_settings_error(error: ValidationError) -> SettingsError:

@@ -256,7 +256,14 @@ MEASURED = {
     "input_format": "messages",
     "columns": {"answer": "key"},
 }
-NOT_MEASURED = {"judge": JUDGE, "batch_size": 2, "table_rows": 10}
+NOT_MEASURED = {
+    "judge": JUDGE,
+    "batch_size": 2,
+    "table_rows": 10,
+    "analogy": {"window": 4},
+    "similarity": {"encoder": "demo:minilm"},
+    "logprob": {"enabled": True},
+}
 
 
 def test_every_setting_is_on_one_of_the_two_sides() -> None:

@@ -8,8 +8,8 @@ from mlflow_mcq.doors import Chat
 from mlflow_mcq.engines.chat_engine import ChatEngine
 from mlflow_mcq.engines.demo import resolve_weights
 from mlflow_mcq.errors import ModelError
+from mlflow_mcq.judge_settings import JudgeSettings
 from mlflow_mcq.records import Decoding, Message, Query
-from mlflow_mcq.settings import JudgeSettings
 
 if TYPE_CHECKING:
     import pandas as pd

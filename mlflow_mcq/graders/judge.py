@@ -22,8 +22,8 @@ from mlflow_mcq.graders.judge_reply import JudgeReading, parse_judge_reply
 from mlflow_mcq.graders.missing import no_answer
 from mlflow_mcq.graders.strict import read_strict
 from mlflow_mcq.graders.thought import sent_text
+from mlflow_mcq.judge_settings import JudgeSettings
 from mlflow_mcq.records import Conversation, Generation, Grade, Query, Reply, Verdict
-from mlflow_mcq.settings import JudgeSettings
 
 __all__ = ["JudgeCheck", "JudgeGrader"]
 

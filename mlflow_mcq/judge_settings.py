@@ -1,0 +1,81 @@
+"""Who judges, and how it is asked: a judge is part of the metric."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from mlflow_mcq.records import Decoding
+
+__all__ = ["JudgeSettings", "Prices"]
+
+_STRICT = ConfigDict(extra="forbid", frozen=True)
+
+
+class Prices(BaseModel):
+    """What a judge costs, in one currency per million tokens.
+
+    Attributes:
+        prompt: Tokens read.
+        reply: Tokens generated.
+    """
+
+    model_config = _STRICT
+
+    prompt: float = Field(ge=0)
+    reply: float = Field(ge=0)
+
+
+class JudgeSettings(BaseModel):
+    """Who judges, and how it is asked. A judge is part of the metric.
+
+    Attributes:
+        model: Name of the model at the server, or a path or hub name for ``local``.
+        base_url: OpenAI-compatible server, or ``"local"``.
+        api_key_env: Name of the environment variable with the key; None sends no key.
+        shape: ``extract``: the judge names an option and code compares. ``direct``: it
+            is given the gold and answers CORRECT, INCORRECT or OTHER.
+        temperature: At most 0.2: a judge that draws lots is no instrument.
+        max_tokens: Room for a reply (thinking judges need more).
+        concurrency: Most calls in flight at once.
+        timeout_s: Seconds before a call is given up.
+        max_retries: Retries of the SDK on 408, 409, 429, 5xx and broken connections.
+        attempts: Times a row is asked before an unparsable reply is a judge error.
+        batch_size: Rows at a time, for a local judge.
+        check_rows: Rows that the strict rule settles and the judge reads as well, to
+            measure the judge; 0 switches this off.
+        shuffle_options: Show the judge the options in an order of each row's own (seeded),
+            so that the judge's preference for a position averages out.
+        votes: Samples of each row; the majority counts, a tie is OTHER "judges split".
+        panel: Further judges; each gives one vote beside this one.
+        rationale: Ask for reasons as well; they are kept and never change a verdict.
+        cache_dir: Folder of the judge cache; None keeps none on disk.
+        prices: For the money spent; None counts tokens only.
+    """
+
+    model_config = _STRICT
+
+    model: str = Field(min_length=1)
+    base_url: str = Field(min_length=1)
+    api_key_env: str | None = Field(None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    shape: Literal["extract", "direct"] = "extract"
+    temperature: float = Field(default=0.0, ge=0.0, le=0.2)
+    max_tokens: int = Field(default=256, ge=1)
+    concurrency: int = Field(default=16, ge=1)
+    timeout_s: float = Field(default=60.0, gt=0)
+    max_retries: int = Field(default=5, ge=0)
+    attempts: int = Field(default=2, ge=1)
+    batch_size: int = Field(default=16, ge=1)
+    check_rows: int = Field(default=50, ge=0)
+    shuffle_options: bool = False
+    votes: int = Field(default=1, ge=1, le=25)
+    panel: tuple[JudgeSettings, ...] = ()
+    rationale: bool = False
+    cache_dir: str | None = None
+    prices: Prices | None = None
+
+    @property
+    def decoding(self) -> Decoding:
+        """How the judge's reply is drawn."""
+        return Decoding(max_new_tokens=self.max_tokens, temperature=self.temperature)

