@@ -23,6 +23,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.real_model)
 
 
+@pytest.fixture(autouse=True)
+def no_active_experiment() -> Iterator[None]:
+    """Undo `mlflow.set_experiment`, which outlives its store and even its process."""
+    import sys
+
+    yield
+    if "mlflow" in sys.modules:
+        from mlflow.tracking import fluent
+
+        fluent._active_experiment_id = None
+    os.environ.pop("MLFLOW_EXPERIMENT_ID", None)
+
+
 @pytest.fixture(scope="session")
 def smollm2() -> LocalChat:
     """SmolLM2-135M-Instruct in memory (converted once per machine, 40 s)."""

@@ -35,16 +35,21 @@ GOLD = {"mercury", "sun"}
 N_ROWS = 5
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A store of its own; each test finds its runs by their ids."""
     folder = tmp_path_factory.mktemp("mlflow")
     before = mlflow.get_tracking_uri()
     mlflow.set_tracking_uri(f"sqlite:///{folder}/mlflow.db")
     mlflow.create_experiment("tests", artifact_location=(folder / "artifacts").as_uri())
-    mlflow.set_experiment("tests")
     yield folder
     mlflow.set_tracking_uri(before)
+
+
+@pytest.fixture(autouse=True)
+def experiment(store: Path) -> None:
+    """Runs and artifacts of this module go there."""
+    mlflow.set_experiment("tests")
 
 
 def shown(prompt: str) -> dict[str, str]:

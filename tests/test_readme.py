@@ -20,6 +20,7 @@ def test_every_python_block_runs_in_order(
 ) -> None:
     server = judge_server(lambda request, n: "OTHER")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+    monkeypatch.chdir(tmp_path)  # MLflow puts artifacts beside the caller
     before = mlflow.get_tracking_uri()
     mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/mlflow.db")
     names: dict[str, Any] = {}
