@@ -80,13 +80,14 @@ class _McqEvaluator(ModelEvaluator):  # type: ignore[misc]  # MLflow ships no ty
         self, arm: Arm, graders: Sequence[Grader], run_id: str, model: Any, model_id: str | None
     ) -> EvaluationResult:
         from mlflow_mcq.arm import read
-        from mlflow_mcq.report import report
+        from mlflow_mcq.report import report, save_answers
         from mlflow_mcq.tracking import RunLog, quiet
         from mlflow_mcq.unwrap import logged_model_id
 
+        log = RunLog(run_id)
+        save_answers(arm, log)
         with quiet():
             fresh = read(arm, graders)
-        log = RunLog(run_id)
         # MLflow logs the means itself, linked to the model, where it passes a model id.
         link = model_id or logged_model_id(model)
         values = report(arm, log, fresh, link, means=model_id is None)

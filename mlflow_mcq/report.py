@@ -18,9 +18,17 @@ from mlflow_mcq.settings import shown_url
 from mlflow_mcq.table import generations_frame, grades_frame, reading_frame, row_id
 from mlflow_mcq.tracking import RunLog, capped
 
-__all__ = ["report"]
+__all__ = ["report", "save_answers"]
 
 _PROMPTS_SHOWN = 40
+
+
+def save_answers(arm: Arm, log: RunLog) -> None:
+    """Store every answer before anybody reads it.
+
+    A judge may fail, or a person lose patience: hours of generation must not go with it.
+    """
+    log.parquet("mcq_generations", generations_frame(arm.generations))
 
 
 def report(
@@ -116,7 +124,6 @@ def _log_tables(
 ) -> None:
     rows = arm.settings.table_rows
     generations = generations_frame(arm.generations)
-    log.parquet("mcq_generations", generations)
     everything = [one for grades in arm.grades.values() for one in grades]
     log.parquet("mcq_grades", grades_frame(everything))
     telling = _telling_rows(frames)

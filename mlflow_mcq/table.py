@@ -17,7 +17,7 @@ __all__ = ["generations_frame", "grades_frame", "reading_frame", "row_id"]
 
 _GENERATION_COLUMNS = (
     "row_id", "item_id", "protocol", "orientation", "orientation_name", "repeat", "order",
-    "question", "options", "gold", "gold_slot", "gold_letter", "prompt", "generation",
+    "question", "options", "gold", "gold_slot", "gold_letter", "labels", "prompt", "generation",
     "token_ids", "n_tokens", "n_prompt_tokens", "finish_reason", "engine",
 )  # fmt: skip
 _GRADE_COLUMNS = (
@@ -38,7 +38,7 @@ def row_id(generation: Generation) -> str:
 
 
 def generations_frame(generations: Iterable[Generation]) -> pd.DataFrame:
-    """One row a generation; ``order``, ``options`` and ``token_ids`` are lists.
+    """One row a generation; ``order``, ``options``, ``labels`` and ``token_ids`` are lists.
 
     ``options`` are in the order of the data, ``order[slot]`` says which one was shown
     where; ``prompt`` is the exact text that reached the model.
@@ -83,6 +83,7 @@ def _generation_row(generation: Generation) -> dict[str, Any]:
         "gold": prompt.item.gold,
         "gold_slot": prompt.gold_slot,
         "gold_letter": prompt.labels[prompt.gold_slot] if prompt.labels else None,
+        "labels": list(prompt.labels),
         "prompt": reply.sent or _as_sent(prompt.content),
         "generation": generation.text,
         "token_ids": list(reply.token_ids),

@@ -607,3 +607,20 @@ def test_nothing_is_kept_after_a_call() -> None:
     evaluate(parrot)
     gc.collect()
     assert _ARMS._held == {}
+
+
+def test_answers_are_kept_when_the_reading_breaks(
+    judge: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mlflow_mcq.graders import JudgeGrader
+
+    def interrupted(self: JudgeGrader, generations: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(JudgeGrader, "grade", interrupted)
+    with mlflow.start_run() as run, pytest.raises(KeyboardInterrupt):
+        evaluate(oracle, evaluators="mcq_judge", evaluator_config={"judge": judged_by(judge)})
+    client = MlflowClient()
+    assert client.get_run(run.info.run_id).data.tags["mcq.error"] == "KeyboardInterrupt"
+    path = client.download_artifacts(run.info.run_id, "mcq_generations.parquet")
+    assert len(pd.read_parquet(path)) == N_ROWS
