@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from mlflow_mcq.graders.strict import strict_choice
     from mlflow_mcq.orientations import orientations_for
     from mlflow_mcq.recipe import run_recipe
+    from mlflow_mcq.regrading import regrade
 
 __all__ = [
     "evaluate",
     "local_model",
     "orientations_for",
     "parse_judge_reply",
+    "regrade",
     "remote_model",
     "run_recipe",
     "strict_choice",
@@ -32,6 +34,7 @@ _ROOMS = {
     "local_model": "engines.handle",
     "orientations_for": "orientations",
     "parse_judge_reply": "graders.judge_reply",
+    "regrade": "regrading",
     "remote_model": "engines.handle",
     "run_recipe": "recipe",
     "strict_choice": "graders.strict",

@@ -19,7 +19,7 @@ from mlflow_mcq.records import Generation, Grade, Item, Request
 from mlflow_mcq.settings import Settings
 from mlflow_mcq.table import grades_frame
 
-__all__ = ["Arm", "measure", "read"]
+__all__ = ["Arm", "compare_with_judge", "measure", "put", "read"]
 
 
 @dataclass
@@ -89,18 +89,21 @@ def read(arm: Arm, graders: Iterable[Grader]) -> list[str]:
     """
     fresh = []
     for grader in graders:
-        if grader.name in arm.grades:
-            continue
-        arm.grades[grader.name] = grade(grader, arm.generations)
-        judged = isinstance(grader, JudgeGrader)
-        frame = grades_frame(arm.grades[grader.name])
-        arm.summaries[grader.name] = metrics.summarize(frame, judged=judged)
-        if isinstance(grader, JudgeGrader):
-            arm.judge = grader
-            _check_judge(arm, grader)
-        fresh.append(grader.name)
-    _compare_with_judge(arm)
+        if grader.name not in arm.grades:
+            put(arm, grader, grade(grader, arm.generations))
+            fresh.append(grader.name)
+    compare_with_judge(arm)
     return fresh
+
+
+def put(arm: Arm, grader: Grader, grades: tuple[Grade, ...]) -> None:
+    """Enter what a grader has read, with its numbers; a judge is checked as well."""
+    arm.grades[grader.name] = grades
+    judged = isinstance(grader, JudgeGrader)
+    arm.summaries[grader.name] = metrics.summarize(grades_frame(grades), judged=judged)
+    if isinstance(grader, JudgeGrader):
+        arm.judge = grader
+        _check_judge(arm, grader)
 
 
 def _check_judge(arm: Arm, judge: JudgeGrader) -> None:
@@ -115,7 +118,8 @@ def _check_judge(arm: Arm, judge: JudgeGrader) -> None:
     summary.rate("strict_agreement", check.n_agree, read_rows, "plain labels read by the judge")
 
 
-def _compare_with_judge(arm: Arm) -> None:
+def compare_with_judge(arm: Arm) -> None:
+    """Enter how far each other grader differs from the judge, where there is one."""
     if arm.judge is None:
         return
     judged = grades_frame(arm.grades[arm.judge.name])

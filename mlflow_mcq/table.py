@@ -6,14 +6,31 @@ Nothing grows a column per grader: a grader is a value in a column.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pandas as pd
 
-from mlflow_mcq.records import Conversation, Generation, Grade
+from mlflow_mcq.errors import DataError
+from mlflow_mcq.records import (
+    Conversation,
+    Generation,
+    Grade,
+    Item,
+    Orientation,
+    Prompt,
+    Reply,
+    Verdict,
+)
 
-__all__ = ["generations_frame", "grades_frame", "reading_frame", "row_id"]
+__all__ = [
+    "generations_frame",
+    "generations_from",
+    "grades_frame",
+    "grades_from",
+    "reading_frame",
+    "row_id",
+]
 
 _GENERATION_COLUMNS = (
     "row_id", "item_id", "protocol", "orientation", "orientation_name", "repeat", "order",
@@ -69,6 +86,73 @@ def reading_frame(grades: Iterable[Grade], generations: pd.DataFrame) -> pd.Data
     first += ["judge_reply", "question", "options_shown"]
     rest = [name for name in frame.columns if name not in first]
     return merged[first + rest]
+
+
+def generations_from(frame: pd.DataFrame) -> tuple[Generation, ...]:
+    """The generations that a table holds: the inverse of `generations_frame`.
+
+    The prompt's content is the exact text that was sent; nothing is rendered again.
+
+    Raises:
+        DataError: A column is missing: the table is of another kind or version.
+    """
+    _check_columns(frame, _GENERATION_COLUMNS, "mcq_generations")
+    return tuple(_generation_from(row) for row in frame.to_dict("records"))
+
+
+def grades_from(frame: pd.DataFrame, generations: Iterable[Generation]) -> tuple[Grade, ...]:
+    """The grades that a table holds, each beside its generation.
+
+    Raises:
+        DataError: A column is missing, or a grade belongs to no generation.
+    """
+    _check_columns(frame, _GRADE_COLUMNS, "mcq_grades")
+    known = {row_id(generation): generation for generation in generations}
+    strangers = sorted(set(frame["row_id"]) - set(known))
+    if strangers:
+        raise DataError("mcq_grades", "holds grades of rows that were never generated", strangers)
+    return tuple(_grade_from(row, known[row["row_id"]]) for row in frame.to_dict("records"))
+
+
+def _check_columns(frame: pd.DataFrame, columns: tuple[str, ...], name: str) -> None:
+    missing = [column for column in columns if column not in frame.columns]
+    if missing:
+        raise DataError(f"table {name}", "lacks columns", missing)
+
+
+def _generation_from(row: Mapping[Any, Any]) -> Generation:
+    item = Item(
+        str(row["item_id"]),
+        row["question"],
+        tuple(map(str, row["options"])),
+        int(row["gold"]),
+    )
+    order = tuple(int(option) for option in row["order"])
+    orientation = Orientation(int(row["orientation"]), row["orientation_name"], order)
+    labels = tuple(map(str, row["labels"]))
+    prompt = Prompt(item, orientation, row["protocol"], row["prompt"], labels)
+    reply = Reply(
+        row["generation"],
+        finish_reason=row["finish_reason"],
+        token_ids=tuple(int(token) for token in row["token_ids"]),
+        n_prompt_tokens=int(row["n_prompt_tokens"]),
+        n_tokens=int(row["n_tokens"]),
+        sent=row["prompt"],
+    )
+    return Generation(prompt, int(row["repeat"]), reply, row["engine"])
+
+
+def _grade_from(row: Mapping[Any, Any], generation: Generation) -> Grade:
+    return Grade(
+        generation,
+        row["grader"],
+        Verdict(row["verdict"]) if isinstance(row["verdict"], str) else None,
+        None if pd.isna(row["choice"]) else int(row["choice"]),
+        row["reason"],
+        row["error"],
+        row["judge_reply"],
+        row["judge"],
+    )
 
 
 def _generation_row(generation: Generation) -> dict[str, Any]:

@@ -1,0 +1,157 @@
+"""Grade a finished run again: another judge, or only what went wrong. No inference.
+
+The new run points to the old one, and the old one to it. The answers are read from the
+table `mcq_generations` of the old run, exactly as they were stored.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import mlflow
+import pandas as pd
+from mlflow import MlflowClient
+from mlflow.exceptions import MlflowException
+from mlflow.models.evaluation.base import EvaluationResult
+
+from mlflow_mcq.arm import Arm, compare_with_judge, put, read
+from mlflow_mcq.engines.handle import connect_judge
+from mlflow_mcq.errors import DataError, JudgeNotConfigured, SettingsError
+from mlflow_mcq.graders import REGEX_GRADERS, JudgeGrader
+from mlflow_mcq.judge_settings import JudgeSettings
+from mlflow_mcq.pipeline import grade
+from mlflow_mcq.records import Generation, Grade, Verdict
+from mlflow_mcq.report import report, save_answers
+from mlflow_mcq.settings import Settings, read_settings
+from mlflow_mcq.table import generations_from, grades_from
+from mlflow_mcq.tracking import RunLog, quiet
+
+__all__ = ["regrade"]
+
+_WHAT = ("all", "errors", *(verdict.value for verdict in Verdict))
+
+
+def regrade(
+    run_id: str,
+    judge: Mapping[str, Any] | JudgeSettings | None = None,
+    *,
+    only: str | Sequence[str] = "all",
+) -> EvaluationResult:
+    """Let a judge read the stored answers of a run, into a new run linked to the old one.
+
+    Args:
+        run_id: A run that holds `mcq_generations`; also one whose judging broke.
+        judge: Who judges.
+        only: ``all`` rows, those with judge ``errors``, or those of given verdicts
+            (``"OTHER"``, ``["INCORRECT", "OTHER"]``). The other rows keep their grades; if
+            another judge gave those, the run is tagged as read by several.
+
+    Returns:
+        Metrics, artifacts and tables of the new run.
+
+    Raises:
+        JudgeNotConfigured: Nobody is named.
+        SettingsError: ``only`` is none of these.
+        DataError: The run holds no stored answers, or no grades to keep.
+    """
+    wanted = _wanted(only)
+    if judge is None:
+        raise JudgeNotConfigured
+    given = judge.model_dump() if isinstance(judge, JudgeSettings) else judge
+    old = MlflowClient().get_run(run_id)
+    settings = read_settings({**_stored_settings(run_id), "judge": given})
+    if settings.judge is None:
+        raise JudgeNotConfigured
+    generations = generations_from(_stored_table(run_id, "mcq_generations"))
+    kept = _kept(run_id, generations, wanted)
+    grader = JudgeGrader(connect_judge(settings.judge), settings.judge)
+    with mlflow.start_run(
+        experiment_id=old.info.experiment_id, run_name=f"{old.info.run_name} (regraded)"
+    ) as run:
+        arm = Arm(settings, generations, 0.0)
+        with quiet():
+            put(arm, grader, _grades(grader, generations, kept))
+            read(arm, REGEX_GRADERS.values())
+            compare_with_judge(arm)
+        log = RunLog(run.info.run_id)
+        save_answers(arm, log)
+        values = report(arm, log, list(arm.grades), None, means=True)
+        _link(old, log, arm)
+    return EvaluationResult(metrics=values, artifacts=log.artifacts, run_id=run.info.run_id)
+
+
+def _wanted(only: str | Sequence[str]) -> tuple[str, ...]:
+    words = tuple(only.split(",")) if isinstance(only, str) else tuple(only)
+    if not words or any(word not in _WHAT for word in words):
+        raise SettingsError("only", f"must be some of {', '.join(_WHAT)}", only)
+    return words
+
+
+def _kept(
+    run_id: str, generations: Sequence[Generation], wanted: Sequence[str]
+) -> dict[tuple[str, str, int, int], Grade]:
+    if "all" in wanted:
+        return {}
+    grades = grades_from(_stored_table(run_id, "mcq_grades"), generations)
+    return {
+        one.generation.key: one
+        for one in grades
+        if one.grader == "judge" and _word(one) not in wanted
+    }
+
+
+def _word(grade: Grade) -> str:
+    return grade.verdict.value if grade.verdict else "errors"
+
+
+def _grades(
+    grader: JudgeGrader,
+    generations: Sequence[Generation],
+    kept: Mapping[tuple[str, str, int, int], Grade],
+) -> tuple[Grade, ...]:
+    again = [generation for generation in generations if generation.key not in kept]
+    new = {one.generation.key: one for one in grade(grader, again)}
+    return tuple({**kept, **new}[generation.key] for generation in generations)
+
+
+def _link(old: Any, log: RunLog, arm: Arm) -> None:
+    judges = {one.judge for one in arm.grades["judge"] if one.judge}
+    tags = {"mcq.regraded_from": old.info.run_id}
+    if len(judges) > 1:
+        # Arms read by different judges are not comparable: one fingerprint would lie.
+        tags["mcq.judge_fingerprint"] = "several: " + ", ".join(sorted(judges))
+    inherited = ("mcq.arm", "mcq.comparison", "mcq.role")
+    tags |= {name: old.data.tags[name] for name in inherited if name in old.data.tags}
+    log.tags(tags)
+    RunLog(old.info.run_id).tags({"mcq.regraded_by": log.run_id})
+    if old.inputs and old.inputs.dataset_inputs:
+        MlflowClient().log_inputs(log.run_id, old.inputs.dataset_inputs)
+
+
+def _stored_table(run_id: str, name: str) -> pd.DataFrame:
+    with TemporaryDirectory() as folder:
+        return pd.read_parquet(_download(run_id, f"{name}.parquet", folder))
+
+
+def _stored_settings(run_id: str) -> dict[str, Any]:
+    """The settings of the old run, as far as they concern the rows."""
+    with TemporaryDirectory() as folder:
+        try:
+            path = _download(run_id, "mcq_settings.json", folder)
+        except DataError:
+            return {}  # its judging broke before they were written; the rows say the rest
+        stored = json.loads(Path(path).read_text(encoding="utf-8"))
+    return {name: stored[name] for name in Settings.model_fields if name in stored}
+
+
+def _download(run_id: str, file: str, folder: str) -> str:
+    try:
+        return str(MlflowClient().download_artifacts(run_id, file, folder))
+    except (MlflowException, OSError) as error:
+        raise DataError(
+            f"run {run_id}", f"holds no {file}", possible="Name a run of one of our evaluators."
+        ) from error
