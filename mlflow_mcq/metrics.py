@@ -71,15 +71,15 @@ def summarize(grades: pd.DataFrame, *, judged: bool) -> Summary:
     summary = Summary()
     graded = grades[grades["verdict"].notna()]
     n_errors = len(grades) - len(graded)
-    summary.values["n_rows"] = float(len(grades))
-    summary.values["n_items"] = float(grades["item_id"].nunique())
-    if judged:
-        summary.values["n_judge_errors"] = float(n_errors)
-        summary.rate("judge_error_rate", n_errors, len(grades), "rows")
     _add_accuracy(summary, graded)
-    _add_pick_rates(summary, graded)
+    if judged:
+        summary.rate("judge_error_rate", n_errors, len(grades), "rows")
+        summary.values["n_judge_errors"] = float(n_errors)
     _add_consistency(summary, graded)
     _add_spread(summary, by_orientation(grades))
+    _add_pick_rates(summary, graded)
+    summary.values["n_rows"] = float(len(grades))
+    summary.values["n_items"] = float(grades["item_id"].nunique())
     return summary
 
 

@@ -199,7 +199,9 @@ def _run_arm(recipe: Recipe, arm: ArmSpec, frame: pd.DataFrame, comparison: str)
     tags = resolve_tags({"mcq.comparison": comparison, "mcq.arm": arm.name, "mcq.role": "arm"})
     run = client.create_run(_experiment_id(), run_name=arm.name, tags=tags)
     data = _dataset(recipe, frame)
-    with mlflow.start_run(run_id=run.info.run_id, nested=True):
+    with mlflow.start_run(run_id=run.info.run_id, nested=True), warnings.catch_warnings():
+        # MLflow's advice on integer columns of training sets does not concern items.
+        warnings.filterwarnings("ignore", message="Hint: Inferred schema contains integer")
         mlflow.log_params({"mcq.arm": arm.name, "mcq.model": _shown_model(model)})
         result = mlflow.models.evaluate(
             model=handle,

@@ -47,11 +47,14 @@ def report(
     Returns:
         The means by logged name.
     """
-    values = dict(arm.numbers.values)
-    undefined = dict(arm.numbers.undefined)
+    values: dict[str, float] = {}
+    undefined: dict[str, str] = {}
+    # MLflow shows columns in the order of logging: what people look for comes first.
     for name, summary in arm.summaries.items():
         values |= {f"{name}/{key}": value for key, value in summary.values.items()}
         undefined |= {f"{name}/{key}": why for key, why in summary.undefined.items()}
+    values |= arm.numbers.values
+    undefined |= arm.numbers.undefined
     alarms = alarms_for(values)
     if means:
         log.metrics(values, model_id=link)
