@@ -9,6 +9,7 @@ import pandas as pd
 
 from mlflow_mcq import metrics, plots
 from mlflow_mcq.arm import Arm
+from mlflow_mcq.datasets.stored import PROTOCOL as STORED
 from mlflow_mcq.diagnostics import Alarm, alarms_for
 from mlflow_mcq.graders.judge_prompt import judge_conversation
 from mlflow_mcq.orientations import duplicate_options, fixed_options, letters_for
@@ -83,15 +84,18 @@ def _log_steps(log: RunLog, grader: str, table: pd.DataFrame, link: str | None) 
 
 
 def _params(arm: Arm) -> dict[str, object]:
-    settings = arm.settings
-    params: dict[str, object] = {
-        "mcq.protocol": settings.protocol,
-        "mcq.orientations": settings.orientations,
-        "mcq.repeats": settings.repeats,
-        "mcq.max_new_tokens": settings.max_new_tokens,
-        "mcq.temperature": settings.temperature,
-        "mcq.seed": settings.seed,
-    }
+    protocol = arm.generations[0].prompt.protocol
+    params: dict[str, object] = {"mcq.protocol": protocol}
+    # How stored answers were made is not known here: no setting of ours describes it.
+    if protocol != STORED:
+        settings = arm.settings
+        params |= {
+            "mcq.orientations": settings.orientations,
+            "mcq.repeats": settings.repeats,
+            "mcq.max_new_tokens": settings.max_new_tokens,
+            "mcq.temperature": settings.temperature,
+            "mcq.seed": settings.seed,
+        }
     if arm.judge is not None:
         judge = arm.judge.settings
         params |= {
