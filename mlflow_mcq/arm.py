@@ -45,6 +45,11 @@ class Arm:
     numbers: metrics.Summary = field(default_factory=metrics.Summary)
 
     @property
+    def answered(self) -> tuple[Generation, ...]:
+        """The generations that graders can read: those with an answer."""
+        return tuple(g for g in self.generations if g.reply.error is None)
+
+    @property
     def items(self) -> tuple[Item, ...]:
         """The items measured, once each."""
         return tuple({g.prompt.item.id: g.prompt.item for g in self.generations}.values())
@@ -72,6 +77,8 @@ def measure(engine: Engine, requests: Sequence[Request], settings: Settings) -> 
     generations = generate(engine, requests, settings)
     arm = Arm(settings, generations, time.monotonic() - start)
     reasons = [g.reply.finish_reason for g in generations]
+    n_failed = len(generations) - len(arm.answered)
+    arm.numbers.rate("generation/error_rate", n_failed, len(generations), "rows")
     arm.numbers.values |= {
         "generation/n_rows": float(len(generations)),
         "generation/n_truncated": float(reasons.count("length")),
@@ -90,7 +97,7 @@ def read(arm: Arm, graders: Iterable[Grader]) -> list[str]:
     fresh = []
     for grader in graders:
         if grader.name not in arm.grades:
-            put(arm, grader, grade(grader, arm.generations))
+            put(arm, grader, grade(grader, arm.answered))
             fresh.append(grader.name)
     compare_with_judge(arm)
     return fresh

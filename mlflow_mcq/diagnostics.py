@@ -76,6 +76,15 @@ def alarms_for(metrics: Mapping[str, float], limits: Thresholds | None = None) -
                 "See the column error of mcq_grades; these rows are in no denominator.",
             )
         )
+    if metrics.get("generation/error_rate", 0.0) > 0:
+        fired.append(
+            Alarm(
+                "generations_failed",
+                "every row must be answered by the model",
+                f"{metrics['generation/error_rate']:.1%} of rows were not",
+                "See the column error of mcq_generations; these rows are in no denominator.",
+            )
+        )
     differs = metrics.get("judge/regex_bounded_disagreement", 0.0)
     if differs > limits.regex_disagreement:
         fired.append(

@@ -2,7 +2,8 @@
 
     McqError                    everything this package raises on purpose
     ├── SettingsError           a setting is unknown, out of range or missing
-    │   └── JudgeNotConfigured  judged numbers were asked for without naming a judge
+    │   ├── JudgeNotConfigured  judged numbers were asked for without naming a judge
+    │   └── RunInUse            a run that holds one arm was given another
     ├── DataError               a row of the data cannot be read without guessing
     └── ModelError              the evaluated model cannot be used, or returned something else
 
@@ -12,7 +13,14 @@ None is a subclass of ValueError: a caller must not swallow them by accident.
 
 from __future__ import annotations
 
-__all__ = ["DataError", "JudgeNotConfigured", "McqError", "ModelError", "SettingsError"]
+__all__ = [
+    "DataError",
+    "JudgeNotConfigured",
+    "McqError",
+    "ModelError",
+    "RunInUse",
+    "SettingsError",
+]
 
 _LONGEST_SHOWN = 200
 
@@ -68,6 +76,10 @@ class JudgeNotConfigured(SettingsError):
 
     def __reduce__(self) -> tuple[type[JudgeNotConfigured], tuple[object]]:
         return type(self), (self.args[2],)
+
+
+class RunInUse(SettingsError):
+    """A run that holds one arm was given another."""
 
 
 class DataError(McqError):

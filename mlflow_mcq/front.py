@@ -14,13 +14,11 @@ from mlflow.models.evaluation.base import EvaluationResult
 from mlflow_mcq.datasets.files import load_frame
 from mlflow_mcq.datasets.frame import as_frame
 from mlflow_mcq.engines.handle import local_model
-from mlflow_mcq.errors import DataError, ModelError, SettingsError
+from mlflow_mcq.errors import DataError, JudgeNotConfigured, ModelError, SettingsError
 from mlflow_mcq.judge_settings import JudgeSettings
-from mlflow_mcq.settings import read_settings
+from mlflow_mcq.settings import EVALUATORS, Settings, read_settings
 
-__all__ = ["evaluate", "usable_model"]
-
-_OURS = ("mcq_judge", "mcq_regex")
+__all__ = ["checked_settings", "evaluate", "usable_model"]
 
 
 def evaluate(
@@ -29,7 +27,7 @@ def evaluate(
     judge: Mapping[str, Any] | JudgeSettings | None = None,
     *,
     targets: str | None = None,
-    evaluators: Sequence[str] | None = None,
+    evaluators: str | Sequence[str] | None = None,
     **settings: Any,
 ) -> EvaluationResult:
     """Evaluate one arm: `mlflow.models.evaluate` with good defaults and good errors.
@@ -54,14 +52,12 @@ def evaluate(
     Example:
         ``evaluate(answer, frame, evaluators=["mcq_regex"], orientations="swap")``
     """
-    names = list(evaluators) if evaluators is not None else ["mcq_judge"]
-    unknown = [name for name in names if name not in _OURS]
-    if unknown or not names:
-        raise SettingsError("evaluators", "must be some of ours", names, f"Known: {_OURS}.")
+    names = ["mcq_judge"] if evaluators is None else evaluators
+    names = [names] if isinstance(names, str) else list(names)
     config = dict(settings)
     if judge is not None:
         config["judge"] = judge.model_dump() if isinstance(judge, JudgeSettings) else judge
-    read_settings(config, names[0])  # refused here, before MLflow opens a run for it
+    checked_settings(config, names)  # refused here, before MLflow opens a run for it
     arguments: dict[str, Any] = {"data": _usable_data(data)}
     if targets is not None:
         arguments["targets"] = targets
@@ -72,6 +68,22 @@ def evaluate(
         evaluator_config=dict.fromkeys(names, config),
         **arguments,
     )
+
+
+def checked_settings(config: Mapping[str, Any], evaluators: Sequence[str]) -> Settings:
+    """Settings that some of our evaluators can work with.
+
+    Raises:
+        JudgeNotConfigured: A judge is needed, and none is named.
+        SettingsError: An evaluator is not ours, or a setting is not usable.
+    """
+    if not evaluators or any(name not in EVALUATORS for name in evaluators):
+        known = f"Known: {', '.join(EVALUATORS)}."
+        raise SettingsError("evaluators", "must be some of ours", list(evaluators), known)
+    settings = read_settings(config, evaluators[0])
+    if "mcq_judge" in evaluators and settings.judge is None:
+        raise JudgeNotConfigured
+    return settings
 
 
 def usable_model(model: Any) -> Any:

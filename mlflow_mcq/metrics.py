@@ -59,7 +59,13 @@ def summarize(grades: pd.DataFrame, *, judged: bool) -> Summary:
     * ``consistency``: items whose every graded orientation names the same option / items
       with at least two graded orientations. Any OTHER among them breaks it. 0 for a
       model that always says A.
-    * ``accuracy_lowest``, ``accuracy_highest``, ``accuracy_spread``: over orientations.
+    * ``accuracy_lowest``, ``accuracy_highest``, ``accuracy_spread``: over orientations, on
+      the same items in each: those with at least two orientations, in as many of the first
+      ones as all of them have. (An orientation that only long items have would otherwise
+      show how hard long items are.)
+
+    Where a judge says that an answer is wrong but not which option it names (shape
+    ``direct``, more than two options), picks and consistency are undefined.
 
     Args:
         grades: Rows of `mlflow_mcq.table.grades_frame`, one grader.
@@ -71,15 +77,15 @@ def summarize(grades: pd.DataFrame, *, judged: bool) -> Summary:
     summary = Summary()
     graded = grades[grades["verdict"].notna()]
     n_errors = len(grades) - len(graded)
+    _add_accuracy(summary, graded)
+    if judged:
+        summary.rate("judge_error_rate", n_errors, len(grades), "rows")
+        summary.values["n_judge_errors"] = float(n_errors)
+    _add_consistency(summary, graded)
+    _add_spread(summary, graded)
+    _add_pick_rates(summary, graded)
     summary.values["n_rows"] = float(len(grades))
     summary.values["n_items"] = float(grades["item_id"].nunique())
-    if judged:
-        summary.values["n_judge_errors"] = float(n_errors)
-        summary.rate("judge_error_rate", n_errors, len(grades), "rows")
-    _add_accuracy(summary, graded)
-    _add_pick_rates(summary, graded)
-    _add_consistency(summary, graded)
-    _add_spread(summary, by_orientation(grades))
     return summary
 
 
@@ -162,14 +168,29 @@ def _add_accuracy(summary: Summary, graded: pd.DataFrame) -> None:
 def _add_pick_rates(summary: Summary, graded: pd.DataFrame) -> None:
     named = graded[graded["slot"].notna()]
     n_slots = int(graded["n_options"].max()) if len(graded) else 0
+    unknown = _unnamed(graded)
     for slot in range(min(n_slots, MOST_SLOT_METRICS)):
+        name = f"pick_rate_slot_{slot + 1}"
+        if unknown:
+            summary.undefined[name] = unknown
+            continue
         shown = named[named["n_options"] > slot]
         hits = int((shown["slot"] == slot).sum())
-        name = f"pick_rate_slot_{slot + 1}"
         summary.rate(name, hits, len(shown), "rows with a known pick that show this slot")
 
 
+def _unnamed(graded: pd.DataFrame) -> str:
+    """Why picks are unknown, or nothing: right answers alone would hide every bias."""
+    wrong = (graded["verdict"] == "INCORRECT") & graded["choice"].isna()
+    n_wrong = int(wrong.sum())
+    return f"undefined: {n_wrong} wrong answers without the option they name" if n_wrong else ""
+
+
 def _add_consistency(summary: Summary, graded: pd.DataFrame) -> None:
+    unknown = _unnamed(graded)
+    if unknown:
+        summary.undefined["consistency"] = unknown
+        return
     # -1 stands for "no option named": it is never consistent, not even with itself.
     items = graded.assign(choice=graded["choice"].fillna(-1)).groupby(["item_id", "protocol"])
     several = items["orientation"].nunique() >= 2
@@ -179,14 +200,28 @@ def _add_consistency(summary: Summary, graded: pd.DataFrame) -> None:
     summary.rate("consistency", hits, n_several, "items with two graded orientations")
 
 
-def _add_spread(summary: Summary, table: pd.DataFrame) -> None:
-    known = table["accuracy"].dropna() if len(table) else pd.Series(dtype=float)
-    for name, fold in (("lowest", min), ("highest", max)):
+def _add_spread(summary: Summary, graded: pd.DataFrame) -> None:
+    known = _by_shared_orientation(graded)
+    for name, value in (("lowest", known.min()), ("highest", known.max())):
         if len(known):
-            summary.values[f"accuracy_{name}"] = float(fold(known))
+            summary.values[f"accuracy_{name}"] = float(value)
         else:
-            summary.undefined[f"accuracy_{name}"] = "undefined: 0 orientations with graded rows"
+            summary.undefined[f"accuracy_{name}"] = "undefined: 0 items graded in each orientation"
     if len(known) >= 2:
         summary.values["accuracy_spread"] = float(known.max() - known.min())
     else:
         summary.undefined["accuracy_spread"] = "undefined: fewer than 2 orientations"
+
+
+def _by_shared_orientation(graded: pd.DataFrame) -> pd.Series:
+    """Accuracy by orientation index, over the items that are in each of them."""
+    right = graded.assign(right=(graded["verdict"] == "CORRECT").astype(float))
+    cells = right.pivot_table(
+        index=["item_id", "protocol"], columns="orientation", values="right", aggfunc="mean"
+    )
+    n_orientations = cells.notna().sum(axis=1)
+    rotated = cells[n_orientations >= 2]
+    if not len(rotated):
+        return cells.mean().dropna()
+    n_shared = int(n_orientations[n_orientations >= 2].min())
+    return rotated.iloc[:, :n_shared].dropna().mean().dropna()

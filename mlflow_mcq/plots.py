@@ -20,6 +20,7 @@ __all__ = ["confusion_figure", "orientation_figure"]
 
 # Okabe and Ito (2008): told apart by colour-blind readers and in grey print.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+_MOST_NUMBERED = 12
 _MARKS = ("o", "s", "^", "D", "v", "P")
 
 
@@ -38,7 +39,8 @@ def confusion_figure(table: pd.DataFrame, title: str) -> Figure:
     # Shaded by share of the row, so that a rare gold slot is as readable as a common one.
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     axes.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    for row, column in np.ndindex(counts.shape):
+    # Beyond this nobody reads numbers in cells, and drawing them takes a minute.
+    for row, column in np.ndindex(counts.shape) if len(letters) <= _MOST_NUMBERED else ():
         colour = "white" if shares[row, column] > 0.55 else "black"
         axes.text(column, row, str(counts[row, column]), ha="center", va="center", color=colour)
     if len(names) > len(letters):  # what is no slot stands behind a line

@@ -17,7 +17,7 @@ from mlflow.exceptions import MlflowException
 from mlflow.models.evaluation.base import EvaluationResult, ModelEvaluator
 from mlflow.protos.databricks_pb2 import INVALID_PARAMETER_VALUE
 
-from mlflow_mcq.errors import JudgeNotConfigured, McqError, SettingsError
+from mlflow_mcq.errors import JudgeNotConfigured, McqError, RunInUse, SettingsError
 from mlflow_mcq.settings import Settings, read_settings
 
 if TYPE_CHECKING:
@@ -142,6 +142,7 @@ class _Arms:
         if held is not None and held[0] == key:
             held[1].inherit(settings)
             return held[1]
+        _refuse_used_run(call.run_id)
         arm = _measure(call, settings)
         if held is None:
             weakref.finalize(call.dataset, self._held.pop, place, None)
@@ -150,6 +151,23 @@ class _Arms:
 
 
 _ARMS = _Arms()
+
+
+def _refuse_used_run(run_id: str) -> None:
+    """One run holds one arm.
+
+    MLflow cannot take a number back: what the second evaluation leaves undefined, or
+    has fewer orientations for, would stand there as the first one left it.
+    """
+    from mlflow_mcq.tracking import RunLog
+
+    if RunLog(run_id).tag("mcq.settings") is not None:
+        raise RunInUse(
+            f"run {run_id}",
+            "holds an evaluation already, and a run is one arm",
+            possible="Evaluate in a run of its own: mlflow.start_run(), with nested=True "
+            "inside another run.",
+        )
 
 
 def _measure(call: _Call, settings: Settings) -> Arm:
@@ -196,6 +214,8 @@ def _reported(run_id: str) -> Iterator[None]:
         yield
     except JudgeNotConfigured as error:
         _tag(run_id, {"mcq.status": "blocked", "mcq.blocked": "judge_not_configured"})
+        raise MlflowException(str(error), error_code=INVALID_PARAMETER_VALUE) from error
+    except RunInUse as error:  # what stands there is whole, and stays so
         raise MlflowException(str(error), error_code=INVALID_PARAMETER_VALUE) from error
     except McqError as error:
         # A stranger's exception inside ours may hold anything, a key included: it is shown

@@ -27,11 +27,23 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from mlflow_mcq.datasets.files import load_frame
 from mlflow_mcq.engines.handle import remote_model
 from mlflow_mcq.errors import SettingsError
-from mlflow_mcq.front import usable_model
-from mlflow_mcq.settings import read_settings
+from mlflow_mcq.front import checked_settings, usable_model
 from mlflow_mcq.tracking import RunLog
 
 __all__ = ["ArmResult", "Recipe", "load_recipe", "run_recipe"]
+
+
+class RemoteSpec(BaseModel):
+    """A model behind a server; see `mlflow_mcq.remote_model` for what each part means."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    base_url: str
+    model: str
+    api_key_env: str | None = None
+    concurrency: int = Field(16, ge=1)
+    chat: bool = True
+    timeout_s: float = Field(120.0, gt=0)
 
 
 class ArmSpec(BaseModel):
@@ -45,7 +57,7 @@ class ArmSpec(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True)
 
     name: str = Field(min_length=1)
-    model: str | dict[str, Any] | None = None
+    model: str | RemoteSpec | None = None
 
 
 class Recipe(BaseModel):
@@ -67,7 +79,7 @@ class Recipe(BaseModel):
     experiment: str | None = None
     data: str
     limit: int | None = Field(None, ge=1)
-    model: str | dict[str, Any] | None = None
+    model: str | RemoteSpec | None = None
     evaluators: tuple[str, ...] = ("mcq_judge",)
     arms: tuple[ArmSpec, ...] = Field(min_length=1)
 
@@ -125,7 +137,7 @@ def load_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) ->
     if len(set(names)) < len(names):
         raise SettingsError(f"recipe {path.name!r}", "arms must have different names", names)
     for arm in recipe.arms:
-        read_settings(recipe.settings_of(arm), recipe.evaluators[0])
+        checked_settings(recipe.settings_of(arm), recipe.evaluators)
     return recipe
 
 
@@ -173,13 +185,15 @@ def _override(given: dict[str, Any], overrides: dict[str, Any]) -> None:
             raise SettingsError("limit", "must be a whole number", overrides["limit"]) from None
     # What is given on the command line holds for every arm, also one that sets it itself.
     shared = [name for name in overrides if name not in ("data", "limit")]
-    for arm in given.get("arms") or []:
+    arms = [arm for arm in given.get("arms") or [] if isinstance(arm, dict)]
+    for arm in arms:
         for name in shared:
-            if isinstance(arm, dict):
-                arm.pop(name, None)
+            arm.pop(name, None)
     given.update(overrides)
-    if judge:
-        given["judge"] = {**(given.get("judge") or {}), **judge}
+    for place in (given, *arms) if judge else ():
+        if place is given or "judge" in place:
+            old = place.get("judge")
+            place["judge"] = {**(old if isinstance(old, dict) else {}), **judge}
 
 
 def _sample(frame: pd.DataFrame, recipe: Recipe) -> pd.DataFrame:
@@ -194,12 +208,17 @@ def _sample(frame: pd.DataFrame, recipe: Recipe) -> pd.DataFrame:
 def _run_arm(recipe: Recipe, arm: ArmSpec, frame: pd.DataFrame, comparison: str) -> ArmResult:
     settings = recipe.settings_of(arm)
     model = arm.model if arm.model is not None else recipe.model
-    handle = remote_model(**model) if isinstance(model, dict) else usable_model(model)
+    if isinstance(model, RemoteSpec):
+        handle = remote_model(**model.model_dump())
+    else:
+        handle = usable_model(model)
     client = MlflowClient()
     tags = resolve_tags({"mcq.comparison": comparison, "mcq.arm": arm.name, "mcq.role": "arm"})
     run = client.create_run(_experiment_id(), run_name=arm.name, tags=tags)
     data = _dataset(recipe, frame)
-    with mlflow.start_run(run_id=run.info.run_id, nested=True):
+    with mlflow.start_run(run_id=run.info.run_id, nested=True), warnings.catch_warnings():
+        # MLflow's advice on integer columns of training sets does not concern items.
+        warnings.filterwarnings("ignore", message="Hint: Inferred schema contains integer")
         mlflow.log_params({"mcq.arm": arm.name, "mcq.model": _shown_model(model)})
         result = mlflow.models.evaluate(
             model=handle,
@@ -231,10 +250,8 @@ def _experiment_id() -> str:
     return str(_get_experiment_id())
 
 
-def _shown_model(model: str | dict[str, Any] | None) -> str:
-    if isinstance(model, dict):
-        return str(model.get("model"))
-    return str(model)
+def _shown_model(model: str | RemoteSpec | None) -> str:
+    return model.model if isinstance(model, RemoteSpec) else str(model)
 
 
 def _arms_table(results: Sequence[ArmResult]) -> pd.DataFrame:

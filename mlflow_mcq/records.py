@@ -307,10 +307,13 @@ class Grade:
     ) -> Grade:
         """Grade by a judge that says only whether the answer is right.
 
-        CORRECT names the gold option; INCORRECT names none, so the choice stays
-        unknown instead of being guessed.
+        CORRECT names the gold option. INCORRECT names the other one of two; of more it
+        names none, so the choice stays unknown instead of being guessed.
         """
-        choice = generation.prompt.item.gold if verdict is Verdict.CORRECT else None
+        item = generation.prompt.item
+        choice = item.gold if verdict is Verdict.CORRECT else None
+        if verdict is Verdict.INCORRECT and len(item.options) == 2:
+            choice = 1 - item.gold
         reason = "judge_other" if verdict is Verdict.OTHER else "judge"
         return cls(generation, grader, verdict, choice, reason, evidence=evidence)
 

@@ -9,6 +9,7 @@ import pandas as pd
 
 from mlflow_mcq import metrics, plots
 from mlflow_mcq.arm import Arm
+from mlflow_mcq.datasets.stored import PROTOCOL as STORED
 from mlflow_mcq.diagnostics import Alarm, alarms_for
 from mlflow_mcq.graders.judge_prompt import judge_conversation
 from mlflow_mcq.orientations import duplicate_options, fixed_options, letters_for
@@ -47,11 +48,14 @@ def report(
     Returns:
         The means by logged name.
     """
-    values = dict(arm.numbers.values)
-    undefined = dict(arm.numbers.undefined)
+    values: dict[str, float] = {}
+    undefined: dict[str, str] = {}
+    # MLflow shows columns in the order of logging: what people look for comes first.
     for name, summary in arm.summaries.items():
         values |= {f"{name}/{key}": value for key, value in summary.values.items()}
         undefined |= {f"{name}/{key}": why for key, why in summary.undefined.items()}
+    values |= arm.numbers.values
+    undefined |= arm.numbers.undefined
     alarms = alarms_for(values)
     if means:
         log.metrics(values, model_id=link)
@@ -80,15 +84,18 @@ def _log_steps(log: RunLog, grader: str, table: pd.DataFrame, link: str | None) 
 
 
 def _params(arm: Arm) -> dict[str, object]:
-    settings = arm.settings
-    params: dict[str, object] = {
-        "mcq.protocol": settings.protocol,
-        "mcq.orientations": settings.orientations,
-        "mcq.repeats": settings.repeats,
-        "mcq.max_new_tokens": settings.max_new_tokens,
-        "mcq.temperature": settings.temperature,
-        "mcq.seed": settings.seed,
-    }
+    protocol = arm.generations[0].prompt.protocol
+    params: dict[str, object] = {"mcq.protocol": protocol}
+    # How stored answers were made is not known here: no setting of ours describes it.
+    if protocol != STORED:
+        settings = arm.settings
+        params |= {
+            "mcq.orientations": settings.orientations,
+            "mcq.repeats": settings.repeats,
+            "mcq.max_new_tokens": settings.max_new_tokens,
+            "mcq.temperature": settings.temperature,
+            "mcq.seed": settings.seed,
+        }
     if arm.judge is not None:
         judge = arm.judge.settings
         params |= {

@@ -22,9 +22,12 @@ from mlflow_mcq.prompts import prompt_family
 from mlflow_mcq.reader_settings import AnalogySettings, LogprobSettings, SimilaritySettings
 from mlflow_mcq.records import Decoding
 
-__all__ = ["Columns", "JudgeSettings", "Settings", "read_settings", "shown_url"]
+__all__ = ["EVALUATORS", "Columns", "JudgeSettings", "Settings", "read_settings", "shown_url"]
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+EVALUATORS = ("mcq_judge", "mcq_regex")
+"""Our evaluators, as a configuration is nested by their names."""
 
 
 def shown_url(url: str | None) -> str:
@@ -41,7 +44,8 @@ def shown_url(url: str | None) -> str:
         parts.port  # noqa: B018 - a password with "/" or "#" in it ends up as the port
     except ValueError:
         return "(a URL that cannot be read)"
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    # A password with a "/" in it reaches into the path: all up to the last "@" goes.
+    return f"{parts.scheme}://{(parts.netloc + parts.path).rpartition('@')[2]}"
 
 
 class Columns(BaseModel):
@@ -105,15 +109,15 @@ class Settings(BaseModel):
     protocol: str = "letters"
     template: str | None = None
     orientations: str = DEFAULT_SCHEME
-    repeats: int = Field(1, ge=1)
+    repeats: int = Field(1, ge=1, strict=True)
     seed: int = Field(0, strict=True)
-    max_new_tokens: int = Field(128, ge=1)
+    max_new_tokens: int = Field(128, ge=1, strict=True)
     temperature: float = Field(0.0, ge=0.0)
     top_p: float = Field(1.0, gt=0.0, le=1.0)
     top_k: int = Field(0, ge=0)
     stop: tuple[str, ...] = ()
-    thinking: bool | None = None
-    batch_size: int = Field(8, ge=1)
+    thinking: bool | None = Field(None, strict=True)
+    batch_size: int = Field(8, ge=1, strict=True)
     input_column: str = "prompt"
     input_format: Literal["text", "messages"] | None = None
     columns: Columns = Columns()
@@ -166,14 +170,17 @@ def read_settings(config: Mapping[str, Any] | None, name: str = "mcq_judge") -> 
         'swap'
     """
     given = dict(config or {})
-    if isinstance(given.get(name), Mapping):
-        given = {k: v for k, v in given.items() if k != name} | dict(given[name])
+    own = given.get(name)
+    # Nested for several evaluators at once: the others' part is not ours.
+    given = {k: v for k, v in given.items() if not (k in EVALUATORS and isinstance(v, Mapping))}
+    given |= dict(own) if isinstance(own, Mapping) else {}
     judge = given.get("judge")
+    # Values are not repeated: what stands in the wrong place may be a key.
     if isinstance(judge, str):
-        raise JudgeNotConfigured(judge)
-    if isinstance(judge, Mapping) and not (judge.get("model") and judge.get("base_url")):
-        named = {k: judge.get(k) for k in ("model", "base_url")}
-        raise JudgeNotConfigured(named | {"base_url": shown_url(str(named["base_url"] or ""))})
+        raise JudgeNotConfigured("a text in place of the judge's settings")
+    missing = [k for k in ("model", "base_url") if isinstance(judge, Mapping) and not judge.get(k)]
+    if missing:
+        raise JudgeNotConfigured("a judge without " + " and ".join(missing))
     try:
         return Settings.model_validate(given)
     except ValidationError as error:

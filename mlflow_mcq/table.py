@@ -35,7 +35,7 @@ __all__ = [
 _GENERATION_COLUMNS = (
     "row_id", "item_id", "protocol", "orientation", "orientation_name", "repeat", "order",
     "question", "options", "gold", "gold_slot", "gold_letter", "labels", "prompt", "generation",
-    "token_ids", "n_tokens", "n_prompt_tokens", "finish_reason", "engine",
+    "token_ids", "n_tokens", "n_prompt_tokens", "finish_reason", "error", "engine",
 )  # fmt: skip
 _GRADE_COLUMNS = (
     "row_id", "item_id", "protocol", "orientation", "repeat", "grader", "verdict", "choice",
@@ -174,6 +174,7 @@ def _generation_row(generation: Generation) -> dict[str, Any]:
         "n_tokens": reply.n_tokens,
         "n_prompt_tokens": reply.n_prompt_tokens,
         "finish_reason": reply.finish_reason,
+        "error": reply.error or "",
         "engine": generation.engine,
     }
 
@@ -213,4 +214,18 @@ def _as_sent(content: Conversation) -> str:
 
 
 def _frame(rows: Iterable[dict[str, Any]], columns: tuple[str, ...]) -> pd.DataFrame:
-    return pd.DataFrame(list(rows), columns=list(columns))
+    storable = ({k: _storable(v) for k, v in row.items()} for row in rows)
+    return pd.DataFrame(list(storable), columns=list(columns))
+
+
+def _storable(value: Any) -> Any:
+    """A text that UTF-8 can hold: a lone surrogate is written as its escape.
+
+    Byte-level tokenizers emit halves of characters; one of them in a million rows would
+    fail the file after all the work is done.
+    """
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, list):
+        return [_storable(one) for one in value]
+    return value

@@ -15,6 +15,7 @@ import json
 import logging
 import re
 import tempfile
+import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -45,22 +46,42 @@ _LOGGED_TABLES = "mlflow.loggedArtifacts"
 _LONGEST_PARAM = 500
 
 
+class _Quiet:
+    """Counts who wants silence, and what the switch was before the first of them."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.depth = 0
+        self.before = False
+
+    def turn(self, by: int) -> None:
+        """Count one in or out; the switch moves with the first in and the last out."""
+        from mlflow.utils import autologging_utils as switch
+
+        with self.lock:
+            if self.depth == 0:
+                self.before = switch._AUTOLOGGING_GLOBALLY_DISABLED
+            self.depth += by
+            silent = True if self.depth else self.before
+            switch._AUTOLOGGING_GLOBALLY_DISABLED = silent
+
+
+_QUIET = _Quiet()
+
+
 @contextmanager
 def quiet() -> Iterator[None]:
     """Keep MLflow's autologging away from our own model and judge calls.
 
     During `evaluate` MLflow traces every call of the openai client: fifty judge calls
-    would become fifty traces in the user's experiment.
+    would become fifty traces in the user's experiment. MLflow's own context manager is
+    not used: it forgets a caller's silence, and two threads leave it switched off.
     """
-    from mlflow.utils import autologging_utils
-
-    before = autologging_utils._AUTOLOGGING_GLOBALLY_DISABLED
+    _QUIET.turn(+1)
     try:
-        with autologging_utils.disable_autologging():
-            yield
+        yield
     finally:
-        # MLflow resets its switch to False: give a caller's own silence back.
-        autologging_utils._AUTOLOGGING_GLOBALLY_DISABLED = before
+        _QUIET.turn(-1)
 
 
 class RunLog:
@@ -80,6 +101,11 @@ class RunLog:
     def tags(self, tags: Mapping[str, object]) -> None:
         """Set tags."""
         self._client.log_batch(self.run_id, tags=[RunTag(k, str(v)) for k, v in tags.items()])
+
+    def tag(self, name: str) -> str | None:
+        """One tag as it stands, or None."""
+        value = self._client.get_run(self.run_id).data.tags.get(name)
+        return None if value is None else str(value)
 
     def params(self, params: Mapping[str, object]) -> None:
         """Set parameters; one that stands already with another value is kept, and said.

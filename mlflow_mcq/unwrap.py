@@ -8,11 +8,14 @@ from mlflow_mcq.datasets.frame import Row
 from mlflow_mcq.datasets.stored import StoredAnswer, read_stored
 from mlflow_mcq.doors import Engine
 from mlflow_mcq.engines.chat_engine import ChatEngine
+from mlflow_mcq.engines.chat_pyfunc import chat_predict
 from mlflow_mcq.engines.handle import ModelHandle
 from mlflow_mcq.engines.pyfunc import CallableEngine, is_raw_transformers
 from mlflow_mcq.engines.stored import StoredEngine
-from mlflow_mcq.errors import DataError, ModelError
+from mlflow_mcq.errors import DataError, ModelError, SettingsError
 from mlflow_mcq.settings import Settings
+
+_MAKING = set(Settings.model_fields) - {"judge", "columns", "table_rows", "batch_size", "seed"}
 
 __all__ = ["engine_of", "logged_model_id", "speaks_chat", "stored_answers"]
 
@@ -46,12 +49,13 @@ def engine_of(model: Any, settings: Settings, output_column: str | None = None) 
         )
     if _is_logged_transformers(model):
         return _from_pipeline(model.get_raw_model(), settings)
+    chat = chat_predict(model)
     name = logged_model_id(model) or getattr(function, "__qualname__", type(model).__name__)
     return CallableEngine(
-        model.predict,
+        chat or model.predict,
         input_column=settings.input_column,
         batch_size=settings.batch_size,
-        messages=settings.input_format == "messages",
+        messages=chat is not None or settings.input_format == "messages",
         fingerprint=str(name),
         output_column=output_column,
     )
@@ -74,7 +78,15 @@ def stored_answers(
 
     Raises:
         DataError: There is no column with answers.
+        SettingsError: A setting says how to generate what is only read.
     """
+    useless = sorted(settings.model_fields_set & _MAKING)
+    if useless:
+        raise SettingsError(
+            ", ".join(useless),
+            "says how answers are made, and these are made already",
+            possible="Leave it out, or pass a model.",
+        )
     column, order = settings.columns.generation, settings.columns.order
     cells = rows[0].cells
     if predictions is None:

@@ -8,6 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from fake_server import FakeServer, Script
+from hypothesis import settings
+
+# A busy machine is no fault of the code: no example is timed.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 # Before transformers is imported by anything: no test may wait for a model hub.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mlflow_mcq.datasets.answers import AnswerKey, read_answer
+from mlflow_mcq.datasets.answers import AnswerKey, Counting, read_answer
 from mlflow_mcq.errors import DataError
 
 RIVERS = AnswerKey(["Rhine", "Danube", "Volga"], ["A", "B", "C"])
@@ -50,6 +50,18 @@ def test_one_reading_is_taken(value: object, gold: int) -> None:
         pytest.param(None, RIVERS, "missing", id="None"),
         pytest.param(float("nan"), RIVERS, "missing", id="NaN"),
         pytest.param(["A"], RIVERS, "letter, an index", id="a list"),
+        pytest.param(
+            1.0,
+            AnswerKey(["1.0", "2.0", "3.0"], list("ABC")),
+            "more than one way",
+            id="number that is also an option, written otherwise",
+        ),
+        pytest.param(
+            2,
+            AnswerKey(["01", "02", "03"], list("ABC")),
+            "more than one way",
+            id="number with leading zeros in the options",
+        ),
         pytest.param("", RIVERS, "none of the options", id="empty text"),
     ],
 )
@@ -76,3 +88,12 @@ def test_the_datas_own_labels_are_letters_too() -> None:
     with pytest.raises(DataError, match="more than one way"):
         read_answer("2", key)
     assert read_answer("2", key, "letter") == 1
+
+
+def test_a_column_counts_in_one_way() -> None:
+    counting = Counting()
+    key = AnswerKey(["x", "y"], ["A", "B"])
+    assert read_answer("0", key, who="row 0", counting=counting) == 0
+    assert read_answer("A", key, who="row 1", counting=counting) == 0
+    with pytest.raises(DataError, match=r"row 2.*only count from one.*row 0 only from zero"):
+        read_answer("2", key, who="row 2", counting=counting)

@@ -118,6 +118,13 @@ def test_other_columns_are_kept_as_meta_and_are_no_options() -> None:
             frame(options=[["x", "y"]]).assign(question=[3]), "row 0.*must be a text", id="question"
         ),
         pytest.param(frame(options=[["x", "y"]]).iloc[:0], "holds no rows", id="no rows"),
+        pytest.param(frame(options=[[b"x", "y"]]), "row 0.*option 0", id="bytes"),
+        pytest.param(frame(options=[["x", object()]]), "row 0.*option 1", id="an object"),
+        pytest.param(
+            frame(options=[["x", np.float32("nan")]]), "row 0.*option 1", id="float32 NaN"
+        ),
+        pytest.param(frame(options=['{"A": "x", "A": "y"}']), "row 0.*one label twice", id="twins"),
+        pytest.param(frame(options=[["x", "y"]], id=[pd.NaT]), "row 0.*id", id="id without time"),
     ],
 )
 def test_what_cannot_be_read_is_refused(data: pd.DataFrame, said: str) -> None:
@@ -163,6 +170,7 @@ def test_stored_orders_are_taken_from_the_data() -> None:
     [
         pytest.param([0, 1, 1], "once each, by slot", id="not a permutation"),
         pytest.param([0, 1], "once each, by slot", id="too short"),
+        pytest.param([0.9, 1.2, 2.0], "once each, by slot", id="fractions"),
         pytest.param("CBA", "once each, by slot", id="letters"),
         pytest.param(None, "once each, by slot", id="missing"),
     ],
@@ -177,3 +185,36 @@ def test_rows_of_one_id_must_be_one_item() -> None:
     data = STORED.assign(answer=["y", "x", "y", "x"])
     with pytest.raises(DataError, match=r"row 1.*another item"):
         read_stored(read_rows(data, Columns(id="id")), ["B"] * 4, "order")
+
+
+def test_two_columns_of_one_name_are_refused() -> None:
+    data = frame(options=[["x", "y"]])
+    data = pd.concat([data, data[["question"]]], axis=1)
+    with pytest.raises(DataError, match="several columns of one name"):
+        read_rows(data, Columns())
+
+
+def test_more_letter_columns_than_the_alphabet() -> None:
+    from mlflow_mcq.orientations import letters_for
+
+    data = frame(**{letter: [f"option {letter}"] for letter in letters_for(28)})
+    (row,) = read_rows(data, Columns())
+    assert row.item.options[-1] == "option AB"
+
+
+def test_a_row_longer_than_the_header_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "long.csv"
+    path.write_text("question,A,B,answer\nFruit?,apple,stone,A,B\n", encoding="utf-8")
+    with pytest.raises(DataError, match="more fields than the header"):
+        load_frame(path)
+
+
+def test_json_cells_are_not_changed(tmp_path: Path) -> None:
+    path = tmp_path / "items.jsonl"
+    rows = [
+        {"question": "q?", "options": [0.12345678901234568, "x"], "answer": 0, "id": 2**53 + 1},
+        {"question": "r?", "options": ["x", "y"], "answer": 0, "id": "r"},
+    ]
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    first, _ = read_rows(load_frame(path), Columns())
+    assert (first.item.id, first.item.options[0]) == (str(2**53 + 1), "0.12345678901234568")

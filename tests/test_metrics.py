@@ -159,9 +159,37 @@ def test_a_wrong_answer_that_names_nothing_is_not_given_a_slot() -> None:
     def direct(generation: Generation) -> Grade:
         return Grade.of_verdict(generation, "judge", Verdict.INCORRECT)
 
-    table = confusion(graded([Item("q", "?", ("x", "y"), 0)], direct))
-    assert table["unnamed"].tolist() == [1, 1]
-    assert table[[0, 1]].to_numpy().sum() == 0
+    frame = graded([Item("q", "?", ("x", "y", "z"), 0)], direct)
+    assert confusion(frame)["unnamed"].tolist() == [1, 1, 1]
+    assert confusion(frame)[[0, 1, 2]].to_numpy().sum() == 0
+    summary = summarize(frame, judged=True)
+    assert summary.values["accuracy"] == 0
+    for name in ("consistency", "pick_rate_slot_1"):
+        assert "without the option they name" in summary.undefined[name]
+
+
+def test_of_two_options_a_wrong_answer_names_the_other() -> None:
+    from mlflow_mcq.records import Verdict
+
+    def direct(generation: Generation) -> Grade:
+        return Grade.of_verdict(generation, "judge", Verdict.INCORRECT)
+
+    values = summarize(graded([Item("q", "?", ("x", "y"), 0)], direct), judged=True).values
+    assert (values["consistency"], values["pick_rate_slot_1"]) == (1, 0.5)
+
+
+def test_the_spread_compares_the_same_items() -> None:
+    """Long items are hard here; no answer depends on its position."""
+    items = [Item(f"short{i}", "?", ("x", "y"), 0) for i in range(4)]
+    items += [Item(f"long{i}", "?", ("x", "y", "z", "w"), 0) for i in range(4)]
+
+    def by_content(generation: Generation) -> Grade:
+        item = generation.prompt.item
+        return Grade.of_choice(generation, "judge", 0 if len(item.options) == 2 else 1)
+
+    values = summarize(graded(items, by_content), judged=True).values
+    assert values["accuracy_lowest"] == values["accuracy_highest"] == 0.5
+    assert values["accuracy_spread"] == 0
 
 
 @given(items_strategy)

@@ -19,7 +19,7 @@ from mlflow import MlflowClient
 from mlflow.exceptions import MlflowException
 
 import mlflow_mcq
-from mlflow_mcq.plugin import JudgeEvaluator, RegexEvaluator
+from mlflow_mcq.plugin import JudgeEvaluator
 
 LETTER = re.compile(r"^([A-Z])\) (.*)$", re.MULTILINE)
 FRAME = pd.DataFrame(
@@ -67,7 +67,11 @@ def oracle(frame: pd.DataFrame) -> list[str]:
 
 
 def bare_oracle(frame: pd.DataFrame) -> list[str]:
-    return [next(shown(p)[text] for text in GOLD & set(shown(p))) for p in frame["prompt"]]
+    right = [GOLD & set(shown(prompt)) for prompt in frame["prompt"]]
+    return [
+        shown(prompt)[text.pop()] if text else "no idea"
+        for prompt, text in zip(frame["prompt"], right, strict=True)
+    ]
 
 
 def parrot(frame: pd.DataFrame) -> list[str]:
@@ -170,7 +174,8 @@ def test_a_parrot_shows_as_position_bias() -> None:
     assert metrics["regex_bounded/pick_rate_slot_1"] == 1
     assert metrics["regex_bounded/consistency"] == 0
     assert metrics["regex_bounded/accuracy"] == 2 / N_ROWS
-    assert metrics["regex_bounded/accuracy_spread"] == 0.5
+    # Alone, the item whose gold is first is right in one orientation and wrong in the other.
+    assert evaluate(parrot, FRAME.iloc[1:]).metrics["regex_bounded/accuracy_spread"] == 1
 
 
 # --- the ways of calling ------------------------------------------------------------
@@ -313,7 +318,7 @@ def never(frame: pd.DataFrame) -> list[str]:
         pytest.param({"judge": None}, id="none"),
         pytest.param({"judge": {"model": "m"}}, id="no server"),
         pytest.param({"judge": {"base_url": "local"}}, id="no model"),
-        pytest.param({"judge": "m"}, id="only a name"),
+        pytest.param({"judge": "sk-canary-91"}, id="a key in the wrong place"),
     ],
 )
 def test_without_a_judge_nothing_is_judged(config: dict[str, Any]) -> None:
@@ -321,6 +326,7 @@ def test_without_a_judge_nothing_is_judged(config: dict[str, Any]) -> None:
         evaluate(never, evaluators="mcq_judge", evaluator_config=config)
     for thing in ("judge.model", "judge.base_url", "judge.api_key_env"):
         assert thing in str(error.value)
+    assert "canary" not in str(error.value)
     data = MlflowClient().get_run(run.info.run_id).data
     assert data.tags["mcq.status"] == "blocked"
     assert data.metrics == {}
@@ -572,12 +578,102 @@ def test_an_evaluation_that_breaks_tags_a_run_that_goes_on() -> None:
     assert "needs a question" in tags["mcq.error"]
 
 
-def test_a_second_evaluation_in_one_run_replaces_the_tables() -> None:
-    with mlflow.start_run():
+def test_a_run_is_one_arm() -> None:
+    with mlflow.start_run() as run:
         evaluate(parrot)
-        result = evaluate(parrot, evaluator_config={"orientations": "as-is"})
-    assert len(result.tables["mcq_generations"]) == 2
-    assert RegexEvaluator.name == "mcq_regex"
+        with pytest.raises(MlflowException, match="a run is one arm"):
+            evaluate(never, evaluator_config={"orientations": "as-is"})
+        with mlflow.start_run(nested=True):
+            evaluate(parrot, evaluator_config={"orientations": "as-is"})
+    data = MlflowClient().get_run(run.info.run_id).data
+    assert data.tags["mcq.status"] == "finished"
+    assert data.metrics["regex_bounded/n_rows"] == N_ROWS
+
+
+def test_stored_answers_carry_no_settings_of_ours() -> None:
+    data = FRAME.reset_index(drop=True).assign(generation=["B", "A"])
+    params = run_of(evaluate(None, data)).data.params
+    assert params == {"mcq.protocol": "stored"}
+    with pytest.raises(MlflowException, match="orientations, repeats: says how answers are made"):
+        evaluate(None, data, evaluator_config={"repeats": 2, "orientations": "swap"})
+
+
+def test_half_a_character_costs_nothing(judge_server: Callable[[Script], FakeServer]) -> None:
+    server = judge_server(lambda request, n: "\ud800 A")
+    result = evaluate(
+        lambda frame: ["The answer, \ud800 it is hard"] * len(frame),
+        evaluators="mcq_judge",
+        evaluator_config={"judge": judged_by(server, attempts=1)},
+    )
+    rows = result.artifacts["mcq_generations_parquet"].content
+    assert rows["generation"].str.contains(r"\\ud800").all()
+    assert len(result.tables["mcq_grades"]) == 3 * N_ROWS
+
+
+def test_a_call_that_fails_loses_only_its_row(
+    judge_server: Callable[[Script], FakeServer],
+) -> None:
+    from fake_server import refused
+
+    server = judge_server(lambda request, n: refused(400, "filtered") if n == 2 else "A")
+    result = evaluate(mlflow_mcq.remote_model(base_url=server.url, model="m", concurrency=1))
+    assert result.metrics["generation/error_rate"] == 1 / N_ROWS
+    assert result.metrics["regex_bounded/n_rows"] == N_ROWS - 1
+    assert "generations_failed" in run_of(result).data.tags["mcq.alarms"]
+    errors = result.artifacts["mcq_generations_parquet"].content["error"]
+    assert errors.str.contains("400").sum() == 1
+    dead = judge_server(lambda request, n: refused(401, "who are you"))
+    with pytest.raises(MlflowException, match="5 of 5 rows could not be answered"):
+        evaluate(mlflow_mcq.remote_model(base_url=dead.url, model="m"))
+
+
+def test_two_threads_give_autologging_back() -> None:
+    import threading
+
+    from mlflow.utils import autologging_utils
+
+    from mlflow_mcq.tracking import quiet
+
+    inside, leave = threading.Event(), threading.Event()
+
+    def longer() -> None:
+        with quiet():
+            inside.set()
+            leave.wait(10)
+
+    with quiet():
+        thread = threading.Thread(target=longer)
+        thread.start()
+        inside.wait(10)
+    assert autologging_utils._AUTOLOGGING_GLOBALLY_DISABLED
+    leave.set()
+    thread.join()
+    assert not autologging_utils._AUTOLOGGING_GLOBALLY_DISABLED
+
+
+class Chatty(mlflow.pyfunc.ChatModel):
+    def predict(self, context: Any, messages: Any, params: Any = None) -> Any:
+        from mlflow.types.llm import ChatChoice, ChatCompletionResponse, ChatMessage
+
+        said = bare_oracle(pd.DataFrame({"prompt": [messages[-1].content]}))[0]
+        choice = ChatChoice(message=ChatMessage(role="assistant", content=said))
+        return ChatCompletionResponse(choices=[choice], model="m")
+
+
+class Agent(mlflow.pyfunc.ResponsesAgent):
+    def predict(self, request: Any) -> Any:
+        from mlflow.types.responses import ResponsesAgentResponse
+
+        said = bare_oracle(pd.DataFrame({"prompt": [request.input[-1].content]}))[0]
+        return ResponsesAgentResponse(output=[self.create_text_output_item(text=said, id="1")])
+
+
+@pytest.mark.parametrize("kind", [Chatty, Agent])
+def test_chat_models_and_agents_of_mlflow(kind: Any) -> None:
+    with mlflow.start_run(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        info = mlflow.pyfunc.log_model(name="chat", python_model=kind(), pip_requirements=[])
+    assert evaluate(info.model_uri).metrics["regex_bounded/accuracy"] == 1
 
 
 def test_a_function_that_returns_several_columns_says_which() -> None:

@@ -276,7 +276,7 @@ def test_each_row_has_its_own_seed():
     assert len(set(seeds)) == len(seeds)
 
 
-def test_failed_rows_are_reported_after_all_others_were_yielded():
+def test_a_failed_row_carries_its_reason_and_costs_no_other():
     def answer(query: Query) -> Reply | None:
         number = int(str(query.content)[-1])
         return [Reply("ok"), Reply(None, "429 slow down"), None][number % 3]
@@ -284,18 +284,26 @@ def test_failed_rows_are_reported_after_all_others_were_yielded():
     got: list[Generation] = []
     heard: list[tuple[Request, str]] = []
     engine = ChatEngine(FakeChat(answer), on_error=lambda *failure: heard.append(failure))
-    with pytest.raises(ModelError) as caught:
-        got.extend(engine.generate(REQUESTS, DECODING))
-    assert [g.prompt.item.id for g in got] == ["q3"]
-    message = str(caught.value)
-    assert "4 of 5 rows" in message
-    assert "item 'q4', rot1, repeat 0" in message
-    assert "and 1 more" in message
-    assert "429 slow down" in message
+    got.extend(engine.generate(REQUESTS, DECODING))
+    assert len(got) == len(REQUESTS)
+    errors = {g.prompt.item.id: g.reply.error for g in got}
+    assert errors.pop("q3") is None
+    assert set(errors.values()) == {"429 slow down", "the chat never answered"}
     assert [(r.prompt.item.id, error) for r, error in heard] == [
         ("q4", "429 slow down"),
         ("q1", "429 slow down"),
     ]
+
+
+def test_a_model_that_never_answers_is_an_error():
+    engine = ChatEngine(FakeChat(lambda query: Reply(None, "401 who are you")))
+    with pytest.raises(ModelError) as caught:
+        list(engine.generate(REQUESTS, DECODING))
+    message = str(caught.value)
+    assert "5 of 5 rows" in message
+    assert "item 'q" in message
+    assert "and 2 more" in message
+    assert "401 who are you" in message
 
 
 # --- stored answers -----------------------------------------------------------------

@@ -34,10 +34,12 @@ def test_settings_are_read_flat_or_under_the_name_of_the_evaluator(config) -> No
     assert read_settings(config) == Settings(repeats=3, seed=5)
 
 
-def test_the_name_of_another_evaluator_unwraps_its_own() -> None:
-    assert read_settings({"mcq_regex": {"repeats": 2}}, "mcq_regex").repeats == 2
-    with pytest.raises(SettingsError, match="mcq_regex: is not a setting"):
-        read_settings({"mcq_regex": {"repeats": 2}}, "mcq_judge")
+def test_of_a_configuration_for_several_evaluators_each_reads_its_own() -> None:
+    config = {"mcq_regex": {"repeats": 2}, "mcq_judge": {"seed": 3}}
+    assert read_settings(config, "mcq_regex") == Settings(repeats=2)
+    assert read_settings(config, "mcq_judge") == Settings(seed=3)
+    with pytest.raises(SettingsError, match="mcq_regexp: is not a setting"):
+        read_settings({"mcq_regexp": {"repeats": 2}}, "mcq_regex")
 
 
 @pytest.mark.parametrize("config", [None, {}, {"mcq_judge": {}}])

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from mlflow_mcq.errors import DataError
 
-__all__ = ["AnswerKey", "read_answer"]
+__all__ = ["AnswerKey", "Counting", "read_answer"]
 
 _MODES = "letter, index (from 0), number (from 1) or text"
 
@@ -33,7 +33,48 @@ class AnswerKey:
     labels: Sequence[str]
 
 
-def read_answer(value: object, key: AnswerKey, mode: str = "auto", who: str = "row") -> int:
+@dataclass
+class Counting:
+    """How the digits of one column have been read so far: from zero or from one.
+
+    A column counts in one way. Rows that fit only one of them settle it, and a row that
+    fits only the other is a contradiction.
+
+    Attributes:
+        seen: Row by reading, ``index`` (from 0) or ``number`` (from 1).
+    """
+
+    seen: dict[str, str] = field(default_factory=dict)
+
+    def note(self, names: set[str], value: object, who: str) -> None:
+        """Take note of the readings that fit a row.
+
+        Raises:
+            DataError: This row counts from one and an earlier one from zero, or the reverse.
+        """
+        counts = names & {"index", "number"}
+        if len(counts) != 1 or names - counts:
+            return
+        (name,) = counts
+        self.seen.setdefault(name, who)
+        other = self.seen.get("number" if name == "index" else "index")
+        if other is not None:
+            raise DataError(
+                who,
+                f"the answer can only count from {'zero' if name == 'index' else 'one'}, the "
+                f"one of {other} only from {'one' if name == 'index' else 'zero'}",
+                value,
+                f"Set columns.answer_as to {_MODES}.",
+            )
+
+
+def read_answer(
+    value: object,
+    key: AnswerKey,
+    mode: str = "auto",
+    who: str = "row",
+    counting: Counting | None = None,
+) -> int:
     """Read one answer cell.
 
     Args:
@@ -42,6 +83,7 @@ def read_answer(value: object, key: AnswerKey, mode: str = "auto", who: str = "r
         mode: ``auto`` tries every reading and wants them to agree; ``letter``,
             ``index`` (from 0), ``number`` (from 1) and ``text`` try one only.
         who: Names the row in an error.
+        counting: What is known of the column; None looks at this cell alone.
 
     Raises:
         DataError: Nothing fits, or two readings name different options.
@@ -59,6 +101,8 @@ def read_answer(value: object, key: AnswerKey, mode: str = "auto", who: str = "r
     found = {(name, index) for name, read in modes.items() for index in read(text, key)}
     options = sorted({index for _, index in found})
     if len(options) == 1:
+        if counting is not None and mode == "auto":
+            counting.note({name for name, _ in found}, value, who)
         return options[0]
     if not options:
         raise DataError(
@@ -102,7 +146,21 @@ def _numbers(text: str, key: AnswerKey) -> Iterable[int]:
 
 
 def _texts(text: str, key: AnswerKey) -> Iterable[int]:
-    return [i for i, option in enumerate(key.options) if option.strip() == text]
+    """Options that say the same, also as a number: 2 is "2.0" as much as it is an index."""
+    number = _as_number(text)
+    return [
+        i
+        for i, option in enumerate(key.options)
+        if option.strip() == text or (number is not None and _as_number(option) == number)
+    ]
+
+
+def _as_number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _is_number(text: str) -> bool:

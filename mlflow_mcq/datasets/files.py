@@ -5,6 +5,8 @@ pandas would read the option texts "None" and "NA" as missing and "1e5" as a num
 
 from __future__ import annotations
 
+import json
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -39,16 +41,36 @@ def load_frame(path: str | Path) -> pd.DataFrame:
 
 
 def _jsonl(path: Path) -> pd.DataFrame:
-    return pd.read_json(path, lines=True, dtype=False, convert_dates=False, convert_axes=False)
+    # pandas' own reader rounds long numbers and drops broken surrogates.
+    with path.open(encoding="utf-8") as lines:
+        return _of_rows([json.loads(line) for line in lines if line.strip()])
 
 
 def _json(path: Path) -> pd.DataFrame:
-    return pd.read_json(path, dtype=False, convert_dates=False, convert_axes=False)
+    held = json.loads(path.read_text(encoding="utf-8"))
+    if isinstance(held, dict):  # a column each, as pandas writes it
+        return pd.DataFrame({name: pd.Series(column) for name, column in held.items()})
+    return _of_rows(held)
+
+
+def _of_rows(rows: object) -> pd.DataFrame:
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ValueError("each row must be an object with named fields")
+    # As objects: a column of ints with one gap would become floats.
+    return pd.DataFrame(rows, dtype=object)
 
 
 def _csv(path: Path) -> pd.DataFrame:
     # Only an empty cell is missing; everything else stays the text it is.
-    return pd.read_csv(path, dtype=str, keep_default_na=False, na_values=[""])
+    with warnings.catch_warnings():
+        # One field more than the header: pandas would shift every column by one.
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        try:
+            return pd.read_csv(
+                path, dtype=str, keep_default_na=False, na_values=[""], index_col=False
+            )
+        except pd.errors.ParserWarning as error:
+            raise ValueError("a row has more fields than the header") from error
 
 
 _READERS: dict[str, Callable[[Path], pd.DataFrame]] = {

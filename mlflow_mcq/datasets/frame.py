@@ -8,7 +8,6 @@ anything and may repeat.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mlflow_mcq.datasets.answers import AnswerKey, read_answer
+from mlflow_mcq.datasets.answers import AnswerKey, Counting, read_answer
 from mlflow_mcq.errors import DataError
 from mlflow_mcq.orientations import letters_for
 from mlflow_mcq.records import Item
@@ -89,9 +88,10 @@ def read_rows(
         raise DataError("data", "holds no rows")
     where = _Where.find(frame, columns, targets is None)
     rows = []
+    counting = Counting()
     for position, cells in enumerate(_cells(frame)):
         answer = targets[position] if targets is not None else cells[where.answer]
-        rows.append(_read_row(cells, where, answer, position))
+        rows.append(_read_row(cells, where, answer, position, counting))
     return rows
 
 
@@ -128,6 +128,9 @@ class _Where:
     @classmethod
     def find(cls, frame: pd.DataFrame, columns: Columns, needs_answer: bool) -> _Where:
         names = [str(name) for name in frame.columns]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise DataError("data", "has several columns of one name", twice)
         question = _column(names, "question", columns.question)
         options = _column(names, "options", columns.options)
         letters = () if options else _letter_columns(names)
@@ -161,7 +164,10 @@ def _column(names: Sequence[str], noun: str, named: str | None) -> str | None:
 
 
 def _letter_columns(names: Sequence[str]) -> tuple[str, ...]:
-    letters = [name for name in letters_for(26) if name in names]
+    known = set(names)
+    # "NO" is a column of its own wherever not all of A to Z are options.
+    n_slots = 702 if known.issuperset(letters_for(26)) else 26
+    letters = [name for name in letters_for(n_slots) if name in known]
     # A gap (A, B, D) would shift every later option: refused by the row reader.
     return tuple(letters) if letters[:2] == ["A", "B"] else ()
 
@@ -173,7 +179,9 @@ def _cells(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
         yield dict(zip(names, values, strict=True))
 
 
-def _read_row(cells: dict[str, Any], where: _Where, answer: object, position: int) -> Row:
+def _read_row(
+    cells: dict[str, Any], where: _Where, answer: object, position: int, counting: Counting
+) -> Row:
     found = cells[where.id] if where.id else None
     if where.id and _missing(found):
         raise DataError(f"row {position}", f"the id in column {where.id!r} is missing")
@@ -189,7 +197,7 @@ def _read_row(cells: dict[str, Any], where: _Where, answer: object, position: in
     labels = labels or letters_for(len(options))
     if len(options) < 2:
         raise DataError(who, "an item needs at least two options", options)
-    gold = read_answer(answer, AnswerKey(options, labels), where.answer_as, who)
+    gold = read_answer(answer, AnswerKey(options, labels), where.answer_as, who, counting)
     used = {where.question, where.options, where.answer, where.id, *where.letters}
     meta = {k: _plain(v) for k, v in cells.items() if k not in used and not _missing(v)}
     try:
@@ -201,9 +209,9 @@ def _read_row(cells: dict[str, Any], where: _Where, answer: object, position: in
 def _read_options(cell: object, who: str) -> tuple[list[str], tuple[str, ...]]:
     if isinstance(cell, str):
         try:
-            cell = json.loads(cell)
-        except ValueError:
-            raise DataError(who, "options in a text column must be JSON", cell) from None
+            cell = json.loads(cell, object_pairs_hook=_without_twins)
+        except ValueError as error:
+            raise DataError(who, f"options in a text column must be JSON ({error})", cell) from None
     labels: tuple[str, ...] = ()
     if isinstance(cell, Mapping):
         parts = cell if {"text", "label"} <= set(cell) else None
@@ -213,8 +221,8 @@ def _read_options(cell: object, who: str) -> tuple[list[str], tuple[str, ...]]:
         raise DataError(who, "options must be a list of texts", cell)
     texts = list(cell)
     for slot, text in enumerate(texts):
-        if _missing(text) or isinstance(text, (Mapping, list, tuple, np.ndarray)):
-            raise DataError(who, f"option {slot} must be a text", text)
+        if _missing(text) or not isinstance(text, _PLAIN):
+            raise DataError(who, f"option {slot} must be a text or a number", text)
     if labels and len(labels) != len(texts):
         raise DataError(who, f"{len(labels)} labels for {len(texts)} options", list(labels))
     return [_plain(text) for text in texts], labels
@@ -235,12 +243,24 @@ def _read_letter_columns(
     return [_plain(cells[name]) for name in there], tuple(there)
 
 
+def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("one label twice")
+    return found
+
+
+_PLAIN = (str, int, float, np.integer, np.floating, np.bool_)
+
+
 def _missing(value: object) -> bool:
-    return value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value))
+    # pandas has many words for nothing: None, NaN of any width, NA, NaT.
+    scalar: Any = value
+    return value is None or (pd.api.types.is_scalar(value) and bool(pd.isna(scalar)))
 
 
 def _plain(value: object) -> str:
     # An int column with a gap becomes floats: 3 must not be shown as "3.0".
-    if isinstance(value, float) and value.is_integer():
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
         return str(int(value))
     return str(value)

@@ -13,7 +13,7 @@ from mlflow_mcq.errors import DataError
 from mlflow_mcq.orientations import letters_for
 from mlflow_mcq.records import Item, Orientation, Prompt, Request
 
-__all__ = ["StoredAnswer", "read_stored"]
+__all__ = ["PROTOCOL", "StoredAnswer", "read_stored"]
 
 PROTOCOL = "stored"
 
@@ -95,7 +95,7 @@ def _read_order(row: Row, column: str | None) -> tuple[int, ...]:
     cell = row.cells[column]
     try:
         order = json.loads(cell) if isinstance(cell, str) else list(cell)
-        order = [int(option) for option in order]
+        order = [int(option) if option == int(option) else -1 for option in order]
     except (TypeError, ValueError):
         order = []
     if sorted(order) != list(range(n_options)):

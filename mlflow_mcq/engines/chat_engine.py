@@ -46,11 +46,13 @@ class ChatEngine:
         self._on_error = on_error
 
     def generate(self, requests: Sequence[Request], decoding: Decoding) -> Iterator[Generation]:
-        """Yield answers as they come; failures are reported when all others are in.
+        """Yield answers as they come; a row without one carries the reason.
+
+        One filtered reply must not lose the others: such a row is a generation whose
+        reply holds an error, counted apart and in no denominator.
 
         Raises:
-            ModelError: Some rows have no answer. All that have one were yielded before,
-                so that a caller who stores rows asks only the failed ones again.
+            ModelError: Not a single row has an answer.
         """
         queries = [Query(r.prompt.content, r.seed(decoding.seed)) for r in requests]
         waiting = set(range(len(queries)))
@@ -62,10 +64,11 @@ class ChatEngine:
                 failed.append((request, reply.error or "no text"))
                 if self._on_error is not None:
                     self._on_error(*failed[-1])
-                continue
             yield self._generation(request, reply)
-        failed += [(requests[place], "the chat never answered") for place in sorted(waiting)]
-        if failed:
+        for place in sorted(waiting):
+            failed.append((requests[place], "the chat never answered"))
+            yield self._generation(requests[place], Reply(None, failed[-1][1]))
+        if failed and len(failed) == len(requests):
             raise _failure(failed, len(requests))
 
     def _generation(self, request: Request, reply: Reply) -> Generation:

@@ -9,6 +9,7 @@ import queue
 import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,6 +19,9 @@ from mlflow_mcq.records import Decoding, Query, Reply
 from mlflow_mcq.settings import shown_url
 
 __all__ = ["OpenAIChat"]
+
+_SHORTEST_KEY = 8
+"""Shorter secrets are words that a model may well say."""
 
 _Answers = queue.SimpleQueue["tuple[int, Reply] | None"]
 
@@ -118,9 +122,15 @@ class OpenAIChat:
         secrets = self._secrets()
         try:
             got = await self._call(client, query, decoding)
-            return read_completion(got, plain=isinstance(query.content, str), secrets=secrets)
+            reply = read_completion(got, plain=isinstance(query.content, str), secrets=secrets)
         except Exception as error:  # noqa: BLE001  one bad row must not lose the others
             return Reply(None, redacted(told(error), secrets))
+        # A server that echoes its headers would put the key into every table.
+        text = reply.text
+        for secret in secrets:
+            if text and len(secret) >= _SHORTEST_KEY:
+                text = text.replace(secret, "[redacted]")
+        return replace(reply, text=text)
 
     async def _call(self, client: Any, query: Query, decoding: Decoding) -> Any:
         import openai
@@ -171,10 +181,16 @@ class OpenAIChat:
         if not key:
             raise SettingsError(
                 "api_key_env",
-                f"names the environment variable {self.api_key_env}, which is not set",
+                f"names {self._shown_variable()}, which is not set",
                 possible="Set it to the key, or leave api_key_env out for a server without one.",
             )
         return key
+
+    def _shown_variable(self) -> str:
+        # In capitals it is a variable's name; anything else may be a key, pasted.
+        if self.api_key_env and self.api_key_env.isupper():
+            return f"the environment variable {self.api_key_env}"
+        return "an environment variable"
 
     def _secrets(self) -> list[str]:
         key = os.environ.get(self.api_key_env) if self.api_key_env else None

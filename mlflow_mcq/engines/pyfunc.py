@@ -186,11 +186,22 @@ def _text(value: Any, request: Request) -> str:
 
 
 def _completion_text(value: Any) -> str | None:
-    """The text of an OpenAI-style chat completion; None where it is no such thing."""
+    """The text of a chat completion, of an agent's messages or of a response; else None."""
     choices = _part(value, "choices")
-    if not isinstance(choices, list | tuple) or not choices:
-        return None
-    content = _part(_part(choices[0], "message"), "content")
+    if isinstance(choices, list | tuple) and choices:
+        return _content_text(_part(choices[0], "message"))
+    for name in ("messages", "output"):  # the last thing said is the answer
+        said = _part(value, name)
+        if isinstance(said, list | tuple) and said:
+            return _content_text(said[-1])
+    return None
+
+
+def _content_text(message: Any) -> str | None:
+    content = _part(message, "content")
+    if isinstance(content, list | tuple):
+        parts = [_part(part, "text") for part in content]
+        return "".join(parts) if parts and all(isinstance(p, str) for p in parts) else None
     return content if isinstance(content, str) else None
 
 
