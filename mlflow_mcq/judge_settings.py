@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from mlflow_mcq.errors import SettingsError
 from mlflow_mcq.records import Decoding
 
-__all__ = ["JudgeSettings", "Prices"]
+__all__ = ["JudgeSettings", "Prices", "check_member"]
+
+_REASON_TOKENS = 64
 
 _STRICT = ConfigDict(extra="forbid", frozen=True)
 
@@ -47,10 +50,13 @@ class JudgeSettings(BaseModel):
             measure the judge; 0 switches this off.
         shuffle_options: Show the judge the options in an order of each row's own (seeded),
             so that the judge's preference for a position averages out.
-        votes: Samples of each row; the majority counts, a tie is OTHER "judges split".
+        votes: Samples of each row; the reading with most votes counts, a tie is OTHER
+            ``judges_split``.
         panel: Further judges; each gives one vote beside this one.
-        rationale: Ask for reasons as well; they are kept and never change a verdict.
-        cache_dir: Folder of the judge cache; None keeps none on disk.
+        rationale: Ask for a reason as well, before the verdict; it is kept with the reply,
+            and verdicts are read as ever. Needs room: ``max_tokens`` of at least 64.
+        cache_dir: Folder of the judge cache; None keeps none on disk. Only replies that
+            hold a verdict are kept.
         prices: For the money spent; None counts tokens only.
     """
 
@@ -79,3 +85,39 @@ class JudgeSettings(BaseModel):
     def decoding(self) -> Decoding:
         """How the judge's reply is drawn."""
         return Decoding(max_new_tokens=self.max_tokens, temperature=self.temperature)
+
+    def model_post_init(self, context: Any) -> None:
+        """Refuse what would do nothing, or could only fail."""
+        if self.rationale and self.max_tokens < _REASON_TOKENS:
+            raise SettingsError(
+                "judge.max_tokens",
+                f"must be at least {_REASON_TOKENS} where judge.rationale asks for a reason, or "
+                "every reply is cut before its verdict",
+                self.max_tokens,
+                "Raise it, or leave judge.rationale out.",
+            )
+        for member in self.panel:
+            check_member(self, member)
+
+
+def check_member(judge: JudgeSettings, member: JudgeSettings) -> None:
+    """Check a further judge against the one it votes beside.
+
+    Raises:
+        SettingsError: It is asked in another shape (an option and a verdict cannot be
+            counted together), or sets what only the first judge can have.
+    """
+    if member.shape != judge.shape:
+        raise SettingsError(
+            "judge.panel",
+            f"all judges are asked in one shape, here {judge.shape!r}",
+            member.shape,
+            "Set shape alike, or leave it out.",
+        )
+    for name in ("votes", "panel", "check_rows"):
+        if getattr(member, name) != JudgeSettings.model_fields[name].default:
+            raise SettingsError(
+                f"judge.panel.{name}",
+                "is for the first judge only: each further one has one vote",
+                possible="Leave it out.",
+            )

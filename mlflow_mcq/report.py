@@ -11,11 +11,10 @@ from mlflow_mcq import metrics, plots
 from mlflow_mcq.arm import Arm
 from mlflow_mcq.datasets.stored import PROTOCOL as STORED
 from mlflow_mcq.diagnostics import Alarm, alarms_for
-from mlflow_mcq.graders.judge_prompt import judge_conversation
 from mlflow_mcq.orientations import duplicate_options, fixed_options, letters_for
 from mlflow_mcq.pipeline import data_digest
 from mlflow_mcq.records import Conversation
-from mlflow_mcq.settings import shown_url
+from mlflow_mcq.settings import shown_judge, shown_url
 from mlflow_mcq.table import generations_frame, grades_frame, reading_frame, row_id
 from mlflow_mcq.tracking import RunLog, capped
 
@@ -202,10 +201,9 @@ def _prompts_text(arm: Arm) -> str:
         sent = generation.reply.sent or _as_text(generation.prompt.content)
         parts.append(f"===== {row_id(generation)}: sent to the model =====\n{sent}")
     if arm.judge is not None:
-        shape, chat = arm.judge.settings.shape, arm.judge.chat.speaks_chat
         asked = [g.generation for g in arm.grades[arm.judge.name] if g.judge]
         for generation in asked[:3]:
-            text = _as_text(judge_conversation(generation, shape, chat))
+            text = _as_text(arm.judge.conversation(generation))
             parts.append(f"===== {row_id(generation)}: sent to the judge =====\n{text}")
     return "\n\n".join(parts)
 
@@ -219,7 +217,6 @@ def _as_text(content: Conversation) -> str:
 def _settings_shown(arm: Arm) -> dict[str, object]:
     shown = arm.settings.model_dump(mode="json")
     if arm.judge is not None:
-        judge = arm.judge.settings.model_dump(mode="json")
-        judge["base_url"] = shown_url(judge["base_url"])
+        judge = shown_judge(arm.judge.settings)
         shown["judge"] = judge | {"fingerprint": arm.judge.fingerprint}
     return shown

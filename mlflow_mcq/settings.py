@@ -22,7 +22,15 @@ from mlflow_mcq.prompts import prompt_family
 from mlflow_mcq.reader_settings import AnalogySettings, LogprobSettings, SimilaritySettings
 from mlflow_mcq.records import Decoding
 
-__all__ = ["EVALUATORS", "Columns", "JudgeSettings", "Settings", "read_settings", "shown_url"]
+__all__ = [
+    "EVALUATORS",
+    "Columns",
+    "JudgeSettings",
+    "Settings",
+    "read_settings",
+    "shown_judge",
+    "shown_url",
+]
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -46,6 +54,20 @@ def shown_url(url: str | None) -> str:
         return "(a URL that cannot be read)"
     # A password with a "/" in it reaches into the path: all up to the last "@" goes.
     return f"{parts.scheme}://{(parts.netloc + parts.path).rpartition('@')[2]}"
+
+
+def shown_judge(judge: JudgeSettings) -> dict[str, Any]:
+    """The settings of a judge and of its panel, without credentials: safe to log.
+
+    Example:
+        >>> judge = JudgeSettings(model="m", base_url="https://user:pw@host/v1")
+        >>> shown_judge(judge)["base_url"]
+        'https://host/v1'
+    """
+    return judge.model_dump(mode="json", exclude={"panel"}) | {
+        "base_url": shown_url(judge.base_url),
+        "panel": [shown_judge(member) for member in judge.panel],
+    }
 
 
 class Columns(BaseModel):
@@ -190,6 +212,8 @@ def read_settings(config: Mapping[str, Any] | None, name: str = "mcq_judge") -> 
 _ROOMS: dict[str, type[BaseModel]] = {
     "judge": JudgeSettings,
     "judge.prices": Prices,
+    "judge.panel": JudgeSettings,
+    "judge.panel.prices": Prices,
     "columns": Columns,
     "analogy": AnalogySettings,
     "similarity": SimilaritySettings,
@@ -200,7 +224,7 @@ _ROOMS: dict[str, type[BaseModel]] = {
 def _as_settings_error(error: ValidationError) -> SettingsError:
     first = error.errors(include_url=False, include_context=False)[0]
     where = ".".join(map(str, first["loc"]))
-    room = ".".join(map(str, first["loc"][:-1]))
+    room = ".".join(part for part in first["loc"][:-1] if isinstance(part, str))
     if first["type"] == "extra_forbidden":
         legal = list(_ROOMS.get(room, Settings).model_fields)
         near = difflib.get_close_matches(str(first["loc"][-1]), legal, n=1, cutoff=0.5)
@@ -209,9 +233,16 @@ def _as_settings_error(error: ValidationError) -> SettingsError:
         return SettingsError(
             where, "is not a setting", possible=f"{hint}Known: {', '.join(legal)}."
         )
-    if where == "judge.api_key_env":  # people paste the key itself here: never repeat it
+    last = first["loc"][-1] if first["loc"] else ""
+    if room.startswith("judge") and last == "api_key_env":
+        # People paste the key itself here: never repeat it.
         return SettingsError(
             where, "must be the name of an environment variable", possible="Not the key itself."
         )
-    got = type(first["input"]).__name__ if where == "judge" else first["input"]
+    given = first["input"]
+    # A judge that is wrong as a whole may hold a key or credentials anywhere.
+    whole = where in ("judge", "judge.panel") or (
+        room.startswith("judge") and (isinstance(last, int) or isinstance(given, Mapping))
+    )
+    got = type(given).__name__ if whole else given
     return SettingsError(where, first["msg"][0].lower() + first["msg"][1:], got)

@@ -2,88 +2,38 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Iterator, Sequence
 
 import pytest
+from fake_chat import (
+    PLANETS,
+    PROSE,
+    ScriptedChat,
+    always,
+    generation,
+    judge,
+    last_message,
+    settings,
+)
 
 from mlflow_mcq.doors import Chat, Grader
+from mlflow_mcq.graders import judge_prompt
 from mlflow_mcq.graders.judge import JudgeCheck, JudgeGrader
-from mlflow_mcq.graders.judge_prompt import harmless, judge_conversation
-from mlflow_mcq.prompts import PROTOCOLS
+from mlflow_mcq.graders.judge_examples import EXAMPLES
+from mlflow_mcq.graders.judge_prompt import JUDGE_PROMPT_VERSION, harmless, judge_conversation
+from mlflow_mcq.graders.judge_reply import parse_judge_reply
+from mlflow_mcq.graders.usage import Usage
 from mlflow_mcq.records import (
-    Conversation,
     Decoding,
-    Generation,
     Grade,
     Item,
     Message,
     Orientation,
-    Query,
     Reply,
     Verdict,
 )
 from mlflow_mcq.settings import JudgeSettings
-
-PLANETS = ("Venus", "Saturn", "Neptune", "Mars")
-ROTATED = Orientation(1, "rot1", (1, 2, 3, 0))  # A) Saturn B) Neptune C) Mars D) Venus
-
-
-def generation(
-    text: str | None,
-    *,
-    protocol: str = "letters",
-    item: Item | None = None,
-    orientation: Orientation = ROTATED,
-    **reply: object,
-) -> Generation:
-    item = item or Item("q1", "Which planet shows rings?", PLANETS, gold=1)
-    prompt = PROTOCOLS[protocol](item, orientation, chat=True)
-    return Generation(prompt, 0, Reply(text, **reply))
-
-
-class ScriptedChat:
-    """Answers by a function of (last message, attempt) and remembers what it was asked."""
-
-    fingerprint = "scripted"
-
-    def __init__(
-        self,
-        answer: Callable[[str, int], str | Reply],
-        deterministic: bool = False,
-        speaks_chat: bool = True,
-    ) -> None:
-        self.answer, self.deterministic, self.speaks_chat = answer, deterministic, speaks_chat
-        self.asked: list[Query] = []
-        self.decodings: set[Decoding] = set()
-
-    def ask(self, queries: Sequence[Query], decoding: Decoding) -> Iterator[tuple[int, Reply]]:
-        self.decodings.add(decoding)
-        for place in reversed(range(len(queries))):  # out of order on purpose
-            query = queries[place]
-            self.asked.append(query)
-            reply = self.answer(last_message(query.content), query.seed)
-            yield place, reply if isinstance(reply, Reply) else Reply(reply)
-
-
-def last_message(content: Conversation) -> str:
-    return content if isinstance(content, str) else content[-1].content
-
-
-def always(text: str | Reply) -> Callable[[str, int], str | Reply]:
-    return lambda asked, attempt: text
-
-
-def settings(**changed: object) -> JudgeSettings:
-    return JudgeSettings(model="m", base_url="http://host/v1", **changed)
-
-
-def judge(chat: Chat, **changed: object) -> JudgeGrader:
-    return JudgeGrader(chat, settings(**changed))
-
-
-PROSE = "It is Saturn, with the rings."
-
 
 # Grading
 
@@ -247,15 +197,22 @@ def test_decoding_is_that_of_the_settings():
 # Fingerprint
 
 
-def test_fingerprint_changes_with_all_that_changes_a_verdict_and_with_nothing_else():
+def test_fingerprint_changes_with_all_that_changes_a_verdict_and_with_nothing_else(tmp_path):
     chat = ScriptedChat(always("A"))
     base = judge(chat).fingerprint
     assert len(base) == 12
     assert judge(ScriptedChat(always("B"))).fingerprint == base
-    for same in ({"concurrency": 2}, {"api_key_env": "KEY"}, {"check_rows": 1}, {"attempts": 4}):
+    unchanging: list[dict[str, object]] = [
+        *({"concurrency": 2}, {"api_key_env": "KEY"}, {"check_rows": 1}, {"attempts": 4}),
+        *({"cache_dir": str(tmp_path)}, {"prices": {"prompt": 1, "reply": 2}}, {"batch_size": 2}),
+    ]
+    for same in unchanging:
         assert judge(chat, **same).fingerprint == base
-    for other in ({"shape": "direct"}, {"temperature": 0.1}, {"max_tokens": 8}):
-        assert judge(chat, **other).fingerprint != base
+    changing: list[dict[str, object]] = [
+        *({"shape": "direct"}, {"temperature": 0.1}, {"max_tokens": 8}, {"votes": 2}),
+        *({"shuffle_options": True}, {"rationale": True}),
+    ]
+    assert len({judge(chat, **other).fingerprint for other in changing} | {base}) == 7
     assert JudgeGrader(chat, JudgeSettings(model="n", base_url="local")).fingerprint != base
     chat.fingerprint = "another server"
     assert judge(chat).fingerprint != base
@@ -263,8 +220,155 @@ def test_fingerprint_changes_with_all_that_changes_a_verdict_and_with_nothing_el
 
 def test_fingerprint_changes_with_the_wording(monkeypatch):
     base = judge(ScriptedChat(always("A"))).fingerprint
-    monkeypatch.setattr("mlflow_mcq.graders.judge.JUDGE_PROMPT_VERSION", "another")
+    monkeypatch.setattr("mlflow_mcq.graders.seat.JUDGE_PROMPT_VERSION", "another")
     assert judge(ScriptedChat(always("A"))).fingerprint != base
+
+
+@pytest.mark.parametrize("family", [*EXAMPLES])
+def test_the_wording_covers_every_family_of_examples(monkeypatch, family):
+    changed = EXAMPLES[family][:-1]
+    monkeypatch.setitem(EXAMPLES, family, changed)
+    judge_prompt._examples.cache_clear()
+    assert judge_prompt._version() != JUDGE_PROMPT_VERSION
+    monkeypatch.undo()
+    judge_prompt._examples.cache_clear()
+    assert judge_prompt._version() == JUDGE_PROMPT_VERSION
+
+
+# Families of examples
+
+
+@pytest.mark.parametrize(
+    ("protocol", "text", "family"),
+    [
+        pytest.param("letters", PROSE, "short", id="letters"),
+        pytest.param("dashes", PROSE, "short", id="dashes"),
+        pytest.param("letters-reasoned", PROSE, "reasoned", id="by protocol"),
+        pytest.param("letters", "word " * 100, "reasoned", id="by length"),
+        pytest.param("dashes", "word " * 100, "reasoned", id="by length, no letters"),
+        pytest.param("letters", f"<think>{'w ' * 999}</think>{PROSE}", "short", id="thought"),
+    ],
+)
+@pytest.mark.parametrize("shape", ["extract", "direct"])
+def test_examples_are_of_the_kind_of_the_reply(protocol, text, family, shape):
+    messages = judge_conversation(generation(text, protocol=protocol), shape, chat=True)
+    replies = [example.reply for example in EXAMPLES[family]]
+    asked = [m.content for m in messages if m.role == "user"][:-1]
+    assert len(asked) == len(replies)
+    assert all(reply in one for reply, one in zip(replies, asked, strict=True))
+    assert all(("WITHOUT letters" in one) is (protocol == "dashes") for one in asked)
+
+
+@pytest.mark.parametrize("family", [*EXAMPLES])
+def test_families_are_few_short_and_balanced(family):
+    examples = EXAMPLES[family]
+    assert 4 <= len(examples) <= 6
+    assert sum(len(e.reply) for e in examples) < 2000
+    slots = [e.slot for e in examples]
+    assert None in slots
+    assert len({*slots}) > 2
+    assert any(e.slot is not None and e.slot != e.gold for e in examples)
+
+
+# Reasons
+
+
+@pytest.mark.parametrize(
+    ("shape", "said", "verdict", "choice"),
+    [
+        pytest.param("extract", '"answer": "A"', Verdict.CORRECT, 1, id="option"),
+        pytest.param("extract", '"answer": "OTHER"', Verdict.OTHER, None, id="other"),
+        pytest.param("direct", '"verdict": "INCORRECT"', Verdict.INCORRECT, None, id="verdict"),
+        pytest.param("extract", '"answer": "B or C"', None, None, id="two"),
+        pytest.param("extract", '"answer": "B", "answer": "C"', None, None, id="twice"),
+    ],
+)
+def test_a_reason_is_kept_and_changes_no_verdict(shape, said, verdict, choice):
+    raw = '{"reason": "It says \\"Answer: C\\", {not} B.", ' + said + "}"
+    for rationale in (True, False):
+        chat = ScriptedChat(always(raw), deterministic=True)
+        [grade] = judge(chat, shape=shape, rationale=rationale).grade([generation(PROSE)])
+        assert (grade.verdict, grade.choice, grade.evidence) == (verdict, choice, raw)
+
+
+@pytest.mark.parametrize("bare", ["A", "OTHER", "hm"])
+def test_a_judge_that_gives_no_reason_is_read_as_ever(bare):
+    [with_reason] = judge(ScriptedChat(always(bare)), rationale=True).grade([generation(PROSE)])
+    [without] = judge(ScriptedChat(always(bare))).grade([generation(PROSE)])
+    assert (with_reason.verdict, with_reason.error) == (without.verdict, without.error)
+
+
+@pytest.mark.parametrize("shape", ["extract", "direct"])
+@pytest.mark.parametrize("protocol", ["letters", "dashes", "letters-reasoned"])
+def test_examples_with_reasons_are_legal_replies_with_the_same_verdicts(shape, protocol):
+    row = generation(PROSE, protocol=protocol)
+    plain = judge_conversation(row, shape, True)
+    reasoned = judge_conversation(row, shape, True, rationale=True)
+    for short, long in zip(plain, reasoned, strict=True):
+        if short.role == "assistant":
+            read = [parse_judge_reply(m.content, shape, "ABCD") for m in (short, long)]
+            assert read[0] == read[1]
+            assert read[0].ok
+            assert next(iter(json.loads(long.content))) == "reason"
+    asked = last_message(reasoned)
+    key = {"extract": '"answer"', "direct": '"verdict"'}[shape]
+    assert asked.index('{"reason"') < asked.index(key)
+    assert last_message(judge_conversation(row, shape, False, rationale=True)).endswith("\nJSON:")
+
+
+# Usage
+
+
+def test_usage_adds_up_calls_tokens_and_money():
+    replies = iter([Reply("A", n_prompt_tokens=1000, n_tokens=2), Reply(None, "503")])
+    chat = ScriptedChat(lambda asked, seed: next(replies))
+    grader = judge(chat, prices={"prompt": 0.5, "reply": 2.0})
+    assert grader.usage == Usage(money=0.0)
+    [*grader.grade([generation(PROSE), generation(PROSE), generation("Rings: Saturn.")])]
+    assert grader.usage == Usage(2, 0, 1000, 2, money=(1000 * 0.5 + 2 * 2.0) / 1e6)
+    assert grader.usage.named()["judge/cost"] == pytest.approx(0.000504)
+
+
+def test_every_attempt_vote_judge_and_check_is_paid_for():
+    def chat(name: str) -> ScriptedChat:
+        return ScriptedChat(always(Reply("hm", n_prompt_tokens=10, n_tokens=1)), fingerprint=name)
+
+    prices = {"prompt": 1.0, "reply": 0.0}
+    member = (chat("y"), settings(prices=prices, attempts=1))
+    grader = JudgeGrader(chat("x"), settings(votes=2, attempts=3, prices=prices), [member])
+    grades = [*grader.grade([generation(PROSE), generation("A")])]
+    assert (grader.usage.n_calls, grader.usage.prompt_tokens) == (7, 70)
+    assert grader.usage.money == pytest.approx(70 / 1e6)
+    grader.check(grades)
+    assert grader.usage.n_calls == 14
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "n_prompt_tokens"),
+    [
+        pytest.param(None, {"prompt": 1, "reply": 1}, 5, id="no price of the first"),
+        pytest.param({"prompt": 1, "reply": 1}, None, 5, id="no price of the second"),
+        pytest.param({"prompt": 1, "reply": 1}, {"prompt": 1, "reply": 1}, 0, id="no count"),
+    ],
+)
+def test_a_cost_that_is_not_known_whole_is_not_given(mine, theirs, n_prompt_tokens):
+    reply = always(Reply("A", n_prompt_tokens=n_prompt_tokens))
+    panel = [(ScriptedChat(reply, fingerprint="other"), settings(prices=theirs))]
+    grader = JudgeGrader(ScriptedChat(reply), settings(prices=mine), panel)
+    [*grader.grade([generation(PROSE)])]
+    assert grader.usage.money is None
+    assert "judge/cost" not in grader.usage.named()
+    assert grader.usage.named()["judge/n_calls"] == 2
+
+
+def test_the_conversation_for_people_is_the_one_that_is_asked():
+    chat = ScriptedChat(always("A"))
+    grader = judge(chat, shuffle_options=True, rationale=True)
+    [*grader.grade([generation(PROSE)])]
+    assert grader.conversation(generation(PROSE)) == chat.asked[0].content
+    asked = last_message(chat.asked[0].content)
+    assert "Answer with one JSON object" in asked
+    assert "saw these options in the order" in asked
 
 
 # Check

@@ -8,7 +8,13 @@ import pytest
 
 from mlflow_mcq.errors import JudgeNotConfigured, SettingsError
 from mlflow_mcq.records import Decoding
-from mlflow_mcq.settings import JudgeSettings, Settings, read_settings, shown_url
+from mlflow_mcq.settings import (
+    JudgeSettings,
+    Settings,
+    read_settings,
+    shown_judge,
+    shown_url,
+)
 
 JUDGE = {"model": "arbiter-7b", "base_url": "http://127.0.0.1:9/v1"}
 SECRET = "hush-4f1c9a-do-not-print"
@@ -68,6 +74,15 @@ def test_reading_leaves_the_users_dictionary_alone() -> None:
         pytest.param(judged(modell="x"), "judge.modell", "model", id="judge"),
         pytest.param(judged(url="x"), "judge.url", "base_url", id="judge's url"),
         pytest.param(judged(api_key="x"), "judge.api_key", "api_key_env", id="judge's key"),
+        pytest.param(
+            judged(panel=[{**JUDGE, "modell": "x"}]), "judge.panel.0.modell", "model", id="panel"
+        ),
+        pytest.param(
+            judged(prices={"prompt": 1, "reply": 1, "replies": 2}),
+            "judge.prices.replies",
+            "reply",
+            id="prices",
+        ),
         pytest.param({"columns": {"anser": "x"}}, "columns.anser", "answer", id="columns"),
         pytest.param({"judge.mode": "x"}, "judge.mode", "judge", id="a dot is part of the name"),
     ],
@@ -202,6 +217,10 @@ def test_a_checked_judge_may_be_handed_over_whole() -> None:
         pytest.param({"judge": {"api_key_env": SECRET}}, id="the same, with half a judge"),
         pytest.param(judged(api_key_env=[SECRET]), id="in a list"),
         pytest.param({"judge": [("api_key", SECRET)]}, id="a judge that is no dictionary"),
+        pytest.param(judged(panel=[{**JUDGE, "api_key_env": SECRET + "!"}]), id="in a panel"),
+        pytest.param(judged(panel=[{"base_url": f"http://me:{SECRET}@h/v1"}]), id="half a member"),
+        pytest.param(judged(panel=[SECRET]), id="a member that is no dictionary"),
+        pytest.param(judged(panel=SECRET), id="a panel that is no list"),
     ],
 )
 def test_a_secret_in_the_wrong_place_never_reaches_the_error(config) -> None:
@@ -210,6 +229,44 @@ def test_a_secret_in_the_wrong_place_never_reaches_the_error(config) -> None:
     assert SECRET not in str(caught.value)
     assert SECRET not in repr(caught.value)
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+def test_a_judge_is_shown_without_the_credentials_of_its_panel() -> None:
+    member = JUDGE | {"base_url": f"https://me:{SECRET}@host/v1?key={SECRET}"}
+    judge = JudgeSettings(**member, panel=[member])
+    shown = shown_judge(judge)
+    assert SECRET not in repr(shown)
+    assert shown["panel"][0]["base_url"] == shown["base_url"] == "https://host/v1"
+    assert set(shown) == set(JudgeSettings.model_fields)
+
+
+# Settings of the judge that do not go together
+
+
+@pytest.mark.parametrize(
+    ("changed", "where"),
+    [
+        pytest.param({"rationale": True, "max_tokens": 63}, "judge.max_tokens", id="no room"),
+        pytest.param({"panel": [{**JUDGE, "shape": "direct"}]}, "judge.panel", id="two shapes"),
+        pytest.param({"panel": [{**JUDGE, "votes": 3}]}, "judge.panel.votes", id="member's votes"),
+        pytest.param(
+            {"panel": [{**JUDGE, "panel": [JUDGE]}]}, "judge.panel.panel", id="member's panel"
+        ),
+        pytest.param(
+            {"panel": [{**JUDGE, "check_rows": 3}]}, "judge.panel.check_rows", id="member's check"
+        ),
+    ],
+)
+def test_settings_of_a_judge_that_would_do_nothing_are_refused(changed, where) -> None:
+    with pytest.raises(SettingsError) as caught:
+        read_settings(judged(**changed))
+    assert str(caught.value).startswith(f"{where}: ")
+
+
+def test_a_reason_needs_room() -> None:
+    judge = read_settings(judged(rationale=True, max_tokens=64)).judge
+    assert judge is not None
+    assert judge.rationale
 
 
 # URLs

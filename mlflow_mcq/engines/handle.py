@@ -14,7 +14,7 @@ from mlflow_mcq.records import Decoding, Message, Query
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ModelHandle", "connect_judge", "local_model", "remote_model"]
+__all__ = ["ModelHandle", "connect_judge", "connect_panel", "local_model", "remote_model"]
 
 
 class ModelHandle:
@@ -132,6 +132,11 @@ def connect_judge(judge: JudgeSettings) -> Chat:
         timeout_s=judge.timeout_s,
         max_retries=judge.max_retries,
     )
+
+
+def connect_panel(judge: JudgeSettings) -> list[tuple[Chat, JudgeSettings]]:
+    """The further judges that the settings name, each with its own settings."""
+    return [(connect_judge(member), member) for member in judge.panel]
 
 
 def _as_content(cell: Any) -> Any:

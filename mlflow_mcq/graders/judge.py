@@ -2,28 +2,28 @@
 
 Order of work for each generation: no text at all, the strict rule, then the judge. A
 reply of the judge that cannot be read is an error of the judge, which is counted apart;
-it never becomes a verdict on the evaluated model.
+it never becomes a verdict on the evaluated model. A row may be read several times, by one
+judge or by a panel; then the votes are counted.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from mlflow_mcq.doors import Chat
-from mlflow_mcq.graders.judge_prompt import (
-    JUDGE_PROMPT_VERSION,
-    judge_conversation,
-    judge_labels,
-)
-from mlflow_mcq.graders.judge_reply import JudgeReading, parse_judge_reply
+from mlflow_mcq.graders.judge_reply import JudgeReading
 from mlflow_mcq.graders.missing import no_answer
+from mlflow_mcq.graders.seat import Seat, seats_of
 from mlflow_mcq.graders.strict import read_strict
 from mlflow_mcq.graders.thought import sent_text
+from mlflow_mcq.graders.usage import Usage
+from mlflow_mcq.graders.votes import Vote, counted
 from mlflow_mcq.judge_settings import JudgeSettings
-from mlflow_mcq.records import Conversation, Generation, Grade, Query, Reply, Verdict
+from mlflow_mcq.records import Conversation, Generation, Grade, Reply, Verdict
 
 __all__ = ["JudgeCheck", "JudgeGrader"]
 
@@ -54,12 +54,20 @@ class JudgeCheck:
 class JudgeGrader:
     """Grades by the strict rule first and by a judge where that abstains.
 
-    Attributes:
+    Args:
         chat: The judge.
         settings: How it is asked.
+        panel: Further judges with their settings; each gives one vote beside this one.
+
+    Attributes:
         name: Prefix of its metrics.
+        seats: The judge, then its panel.
         fingerprint: Twelve hex digits over all that changes a verdict: the model, the
-            chat, the shape, the decoding and the wording. It holds no secret.
+            chat, the shape, the decoding, the order of options, reasons, the wording,
+            the number of votes and the same of each further judge. It holds no secret.
+
+    Raises:
+        SettingsError: The panel is not that of the settings, or votes would be copies.
 
     Example:
         >>> from mlflow_mcq.records import Item, Orientation, Prompt
@@ -78,10 +86,26 @@ class JudgeGrader:
 
     name = "judge"
 
-    def __init__(self, chat: Chat, settings: JudgeSettings) -> None:
+    def __init__(
+        self,
+        chat: Chat,
+        settings: JudgeSettings,
+        panel: Sequence[tuple[Chat, JudgeSettings]] = (),
+    ) -> None:
         self.chat = chat
         self.settings = settings
-        self.fingerprint = _fingerprint(chat, settings)
+        self.seats = seats_of(chat, settings, panel)
+        self.fingerprint = _fingerprint(self.seats)
+
+    @property
+    def usage(self) -> Usage:
+        """What all seats have cost so far: `grade` and `check` together."""
+        first, *others = (seat.usage for seat in self.seats)
+        return sum(others, first)
+
+    def conversation(self, generation: Generation) -> Conversation:
+        """Exactly what the first vote on a row asks, for people to read."""
+        return self.seats[0].conversation(generation)
 
     def grade(self, generations: Sequence[Generation]) -> Iterator[Grade]:
         """Yield one grade for each generation, in any order, as they are ready."""
@@ -133,48 +157,30 @@ class JudgeGrader:
         return Grade.unread(generation, self.name, reading.reason) if reading.settled else None
 
     def _ask(self, generations: Sequence[Generation]) -> Iterator[Grade]:
-        """Ask for each different conversation once, and again where a reply is unreadable."""
-        rows: dict[Conversation, list[Generation]] = {}
-        for generation in generations:
-            asked = judge_conversation(generation, self.settings.shape, self.chat.speaks_chat)
-            rows.setdefault(asked, []).append(generation)
-        # The same question to a deterministic judge has the same unreadable answer.
-        rounds = 1 if self.chat.deterministic else self.settings.attempts
-        for attempt in range(rounds):
-            again: dict[Conversation, list[Generation]] = {}
-            for asked, reply in self._replies([*rows], attempt):
-                # Equal conversations show equal options; only their order in the data
-                # may differ, so each row translates the slot by itself.
-                reading = self._parse(reply, rows[asked][0])
-                last = attempt + 1 == rounds or reading.status != "judge_parse_failure"
-                if reading.ok or last:
-                    yield from (self._graded(row, reading, reply) for row in rows[asked])
-                else:
-                    again[asked] = rows[asked]
-            if not again:
-                return
-            rows = again
+        """Collect the votes on each row, and grade it as soon as the last one is in."""
+        ballots = [
+            [ballot for place, row in enumerate(generations) for ballot in seat.ballots(place, row)]
+            for seat in self.seats
+        ]
+        open_votes = Counter(ballot.place for per_seat in ballots for ballot in per_seat)
+        votes: dict[int, dict[int, Vote]] = {}
+        for seat, per_seat in zip(self.seats, ballots, strict=True):
+            for ballot, reading, reply in seat.answer(per_seat):
+                place, page = ballot.place, ballot.page
+                grade = self._graded(ballot.row, reading, reply)
+                lines = page.lines if page.shuffled else ()
+                vote = Vote(seat.fingerprint, grade, lines)
+                votes.setdefault(place, {})[ballot.number] = vote
+                open_votes[place] -= 1
+                if not open_votes[place]:
+                    done = votes.pop(place)
+                    # Sorted: replies arrive as they like, and the row must not show it.
+                    yield self._counted(ballot.row, [v for _, v in sorted(done.items())])
 
-    def _replies(
-        self, conversations: list[Conversation], attempt: int
-    ) -> Iterator[tuple[Conversation, Reply]]:
-        """One reply for each conversation, even where the chat breaks its promise."""
-        if not conversations:
-            return
-        waiting = dict(enumerate(conversations))
-        queries = [Query(conversation, seed=attempt) for conversation in conversations]
-        for place, reply in self.chat.ask(queries, self.settings.decoding):
-            if place in waiting:
-                yield waiting.pop(place), reply
-        for conversation in waiting.values():
-            yield conversation, Reply(None, "the judge gave no reply")
-
-    def _parse(self, reply: Reply, row: Generation) -> JudgeReading:
-        # A text beside an error is not an answer.
-        text = None if reply.error is not None else reply.text
-        shown = row.prompt.shown
-        labels = row.prompt.labels or judge_labels(len(shown))
-        return parse_judge_reply(text, self.settings.shape, labels, shown)
+    def _counted(self, row: Generation, votes: Sequence[Vote]) -> Grade:
+        alone = self.settings.votes == 1 and len(self.seats) == 1
+        grade = votes[0].grade if alone else counted(row, self.name, votes)
+        return replace(grade, judge=self.fingerprint)
 
     def _graded(self, row: Generation, reading: JudgeReading, reply: Reply) -> Grade:
         raw = reply.text or ""
@@ -182,15 +188,13 @@ class JudgeGrader:
             error = reading.error + (f": {reply.error}" if reply.error else "")
             if reply.finish_reason == _CUT:
                 error += ": the reply was cut; raise judge.max_tokens"
-            grade = Grade.failed(row, self.name, error, raw)
-        elif reading.slot is not None:
+            return Grade.failed(row, self.name, error, raw)
+        if reading.slot is not None:
             choice = row.prompt.orientation.order[reading.slot]
-            grade = Grade.of_choice(row, self.name, choice, "judge", raw)
-        elif reading.verdict in (None, Verdict.OTHER):
-            grade = Grade.unread(row, self.name, "judge_other", raw)
-        else:
-            grade = Grade.of_verdict(row, self.name, reading.verdict, raw)
-        return replace(grade, judge=self.fingerprint)
+            return Grade.of_choice(row, self.name, choice, "judge", raw)
+        if reading.verdict in (None, Verdict.OTHER):
+            return Grade.unread(row, self.name, "judge_other", raw)
+        return Grade.of_verdict(row, self.name, reading.verdict, raw)
 
 
 def _lot(generation: Generation) -> bytes:
@@ -198,14 +202,10 @@ def _lot(generation: Generation) -> bytes:
     return hashlib.sha256(key.encode()).digest()
 
 
-def _fingerprint(chat: Chat, settings: JudgeSettings) -> str:
-    parts = {
-        "model": settings.model,
-        "chat": chat.fingerprint,
-        "shape": settings.shape,
-        "temperature": settings.temperature,
-        "max_tokens": settings.max_tokens,
-        "prompt": JUDGE_PROMPT_VERSION,
-    }
-    text = json.dumps(parts, sort_keys=True)
+def _fingerprint(seats: Sequence[Seat]) -> str:
+    first, *others = [seat.fingerprint for seat in seats]
+    votes = seats[0].settings.votes
+    if votes == 1 and not others:
+        return first
+    text = json.dumps([first, votes, others])
     return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -9,19 +9,21 @@ the visible answer, otherwise untouched: thinking is left out, since a judge tha
 from __future__ import annotations
 
 import hashlib
+import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from typing import Literal
 
-from mlflow_mcq.graders.judge_examples import EXAMPLES, Example
+from mlflow_mcq.graders.judge_examples import EXAMPLES, Example, ReplyFamily, family_of
+from mlflow_mcq.graders.judge_page import JudgePage, page_of
 from mlflow_mcq.graders.thought import visible_answer
 from mlflow_mcq.orientations import letters_for
-from mlflow_mcq.prompts import named_list, one_line_label, option_lines
+from mlflow_mcq.prompts import one_line_label, option_lines
 from mlflow_mcq.records import Conversation, Generation, Message
 
-__all__ = ["JUDGE_PROMPT_VERSION", "Shape", "harmless", "judge_conversation", "judge_labels"]
+__all__ = ["JUDGE_PROMPT_VERSION", "Shape", "harmless", "judge_conversation"]
 
 Shape = Literal["extract", "direct"]
 
@@ -58,6 +60,10 @@ _NO_LETTERS = (
     "The candidate saw these options WITHOUT letters; the letters are for you only, so a bare "
     "letter in the reply names no option."
 )
+_ORDER = (
+    'The candidate saw these options in the order {seen}; words such as "the last one" in the '
+    "reply mean that order."
+)
 _REPLY = "The candidate's reply:"
 _EXTRACT_FORM = (
     "Which one option did the candidate choose? Answer with one of {names}, or OTHER, and "
@@ -68,6 +74,22 @@ _DIRECT_FORM = (
     "OTHER, and nothing else."
 )
 _CUES = {"extract": "Option:", "direct": "Verdict:"}
+
+# With reasons, the reply is one JSON object: what is quoted inside a JSON string cannot
+# pass for a verdict, as a quoted last line could. The reason comes first, since a reason
+# written after the verdict only defends it.
+_REASON = "a few words on what the reply says"
+_EXTRACT_OBJECT = (
+    "Which one option did the candidate choose? Answer with one JSON object and nothing else: "
+    '{"reason": "' + _REASON + '", "answer": "one of {names}, or OTHER"}'
+)
+_DIRECT_OBJECT = (
+    "Did the candidate choose the right option? Answer with one JSON object and nothing else: "
+    '{"reason": "' + _REASON + '", "verdict": "CORRECT, INCORRECT or OTHER"}'
+)
+_OBJECT_CUE = "JSON:"
+_KEYS = {"extract": "answer", "direct": "verdict"}
+_NO_LETTER_WHY = "It goes with a letter, and no letters were shown."
 
 # Tokens that steer chat templates. Inside a quotation they could close our message and
 # open another, so their first character is replaced by a look-alike: the judge still
@@ -93,97 +115,123 @@ def harmless(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """One thing to be judged, in the order shown."""
+    """One thing to be judged."""
 
     question: str
-    options: tuple[str, ...]
+    options: tuple[str, ...]  # by slot, as the candidate saw them
     reply: str
     gold_slot: int
-    lettered: bool
+    page: JudgePage
+    family: ReplyFamily
 
 
-def judge_labels(n_options: int) -> tuple[str, ...]:
-    """The letters that a judge answers with: its own list is always lettered."""
-    return letters_for(n_options)
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How a judge is asked, and how it is to answer."""
+
+    shape: Shape
+    chat: bool
+    rationale: bool
+
+    @property
+    def cue(self) -> str:
+        return _OBJECT_CUE if self.rationale else _CUES[self.shape]
 
 
-def judge_conversation(generation: Generation, shape: Shape, chat: bool) -> Conversation:
+def judge_conversation(
+    generation: Generation,
+    shape: Shape,
+    chat: bool,
+    page: JudgePage | None = None,
+    rationale: bool = False,
+) -> Conversation:
     """The conversation that asks for one generation.
 
     Args:
         generation: What is to be read.
         shape: ``extract`` or ``direct``.
         chat: Whether the judge takes messages; otherwise plain text with a cue at its end.
+        page: The judge's list of options; None keeps the order that the candidate saw.
+        rationale: Ask for a reason before the verdict.
 
     Returns:
-        The rules, examples as earlier turns, then the case: what all rows share comes
-        first, so that a server or a local model reads it once. The same generation gives
-        the same bytes.
+        The rules, examples as earlier turns, then the case: what all rows of a family
+        share comes first, so that a server or a local model reads it once. The same
+        arguments give the same bytes.
     """
-    prompt = generation.prompt
-    # Where the user's labels are not letters, the judge would have to translate: show
-    # it the labels that the candidate saw.
+    prompt, reply = generation.prompt, visible_answer(generation).text
     case = _Case(
         prompt.item.question,
         prompt.shown,
-        visible_answer(generation).text,
+        reply,
         prompt.gold_slot,
-        bool(prompt.labels),
+        page or page_of(generation),
+        family_of(prompt.protocol, reply),
     )
-    return _conversation(case, shape, chat, prompt.labels or judge_labels(len(prompt.shown)))
+    return _conversation(case, _Form(shape, chat, rationale))
 
 
-def _conversation(case: _Case, shape: Shape, chat: bool, labels: Sequence[str]) -> Conversation:
-    before = _examples(shape, case.lettered)
-    asked = _ask(case, shape, labels)
-    rules = _RULES[shape]
-    if chat:
+def _conversation(case: _Case, form: _Form) -> Conversation:
+    before = _examples(form, case.family, case.page.lettered)
+    asked = _ask(case, form)
+    rules = _RULES[form.shape]
+    if form.chat:
         return (Message("system", rules), *before, Message("user", asked))
-    cue = _CUES[shape]
     turns = [
-        f"{asked.content}\n{cue} {answer.content}"
+        f"{asked.content}\n{form.cue} {answer.content}"
         for asked, answer in zip(before[::2], before[1::2], strict=True)
     ]
-    return "\n\n---\n\n".join([rules, *turns, asked + "\n" + cue])
+    return "\n\n---\n\n".join([rules, *turns, asked + "\n" + form.cue])
 
 
-@lru_cache(maxsize=8)
-def _examples(shape: Shape, lettered: bool) -> tuple[Message, ...]:
+@lru_cache(maxsize=32)
+def _examples(form: _Form, family: ReplyFamily, lettered: bool) -> tuple[Message, ...]:
     turns: list[Message] = []
-    for example in EXAMPLES:
-        case = _Case(example.question, example.options, example.reply, example.gold, lettered)
-        labels = judge_labels(len(case.options))
-        turns += [
-            Message("user", _ask(case, shape, labels)),
-            Message("assistant", _answer(example, shape, lettered, labels)),
-        ]
+    for one in EXAMPLES[family]:
+        lines = tuple(range(len(one.options)))
+        page = JudgePage(lines, letters_for(len(lines)), lettered)
+        case = _Case(one.question, one.options, one.reply, one.gold, page, family)
+        answer = _answer(one, form, page)
+        turns += [Message("user", _ask(case, form)), Message("assistant", answer)]
     return tuple(turns)
 
 
-def _answer(example: Example, shape: Shape, lettered: bool, labels: Sequence[str]) -> str:
-    slot = None if example.by_letter and not lettered else example.slot
+def _answer(example: Example, form: _Form, page: JudgePage) -> str:
+    lost = example.by_letter and not page.lettered
+    slot = None if lost else example.slot
     if slot is None:
-        return "OTHER"
-    if shape == "extract":
-        return labels[slot]
-    return "CORRECT" if slot == example.gold else "INCORRECT"
-
-
-def _ask(case: _Case, shape: Shape, labels: Sequence[str]) -> str:
-    """Data first, our words last. Parts are joined, so a brace in the data stays a brace."""
-    question, reply = harmless(case.question), harmless(case.reply)
-    shown = [harmless(option) for option in case.options]
-    mark = _mark(question, *shown, reply)
-    parts = [question, option_lines(shown, labels)]
-    if not case.lettered:
-        parts.append(_NO_LETTERS)
-    parts.append("\n".join([_REPLY, mark, reply, mark]))
-    if shape == "direct":
-        gold = one_line_label(labels[case.gold_slot] + ") ", shown[case.gold_slot])
-        parts += ["The right option:\n" + gold, _DIRECT_FORM]
+        value = "OTHER"
+    elif form.shape == "extract":
+        value = page.seen[slot]
     else:
-        names = named_list(labels).replace(" or ", ", ")
-        parts.append(_EXTRACT_FORM.replace("{names}", names))
+        value = "CORRECT" if slot == example.gold else "INCORRECT"
+    if not form.rationale:
+        return value
+    return json.dumps({"reason": _NO_LETTER_WHY if lost else example.why, _KEYS[form.shape]: value})
+
+
+def _ask(case: _Case, form: _Form) -> str:
+    """Data first, our words last. Parts are joined, so a brace in the data stays a brace."""
+    question, reply, page = harmless(case.question), harmless(case.reply), case.page
+    shown = [harmless(case.options[slot]) for slot in page.lines]
+    mark = _mark(question, *shown, reply)
+    parts = [question, option_lines(shown, page.labels)]
+    if not page.lettered:
+        parts.append(_NO_LETTERS)
+    if page.shuffled:
+        parts.append(_ORDER.replace("{seen}", ", ".join(page.seen)))
+    parts.append("\n".join([_REPLY, mark, reply, mark]))
+    if form.shape == "direct":
+        line = page.lines.index(case.gold_slot)
+        gold = one_line_label(page.labels[line] + ") ", shown[line])
+        parts += [
+            "The right option:\n" + gold,
+            _DIRECT_OBJECT if form.rationale else _DIRECT_FORM,
+        ]
+    else:
+        names = ", ".join(page.labels)
+        wanted = _EXTRACT_OBJECT if form.rationale else _EXTRACT_FORM
+        parts.append(wanted.replace("{names}", names))
     return "\n\n".join(parts)
 
 
@@ -205,13 +253,14 @@ def _version() -> str:
     """Twelve hex digits over every wording, rendered: any change of it is a new judge."""
     digest = hashlib.sha256()
     shapes: tuple[Shape, ...] = ("extract", "direct")
-    for shape in shapes:
-        for lettered in (True, False):
-            for chat in (True, False):
-                case = _Case("Which?", ("one", "two\nlines"), "one {mark}", 0, lettered)
-                digest.update(repr(_conversation(case, shape, chat, ("A", "B"))).encode())
+    switch = (True, False)
+    for shape, chat, rationale in product(shapes, switch, switch):
+        for family, lettered, shuffled in product(EXAMPLES, switch, switch):
+            page = JudgePage((1, 0) if shuffled else (0, 1), ("A", "B"), lettered, shuffled)
+            case = _Case("Which?", ("one", "two\nlines"), "one {mark}", 0, page, family)
+            digest.update(repr(_conversation(case, _Form(shape, chat, rationale))).encode())
     return digest.hexdigest()[:12]
 
 
 JUDGE_PROMPT_VERSION: str = _version()
-"""Digest of the wording; part of the judge's fingerprint."""
+"""Digest of the wording, all families of examples included; part of the fingerprint."""
