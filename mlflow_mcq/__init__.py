@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mlflow_mcq.engines.handle import local_model, remote_model
+    from mlflow_mcq.exam_door import examine_judge
     from mlflow_mcq.front import evaluate
     from mlflow_mcq.graders.judge_reply import parse_judge_reply
     from mlflow_mcq.graders.strict import strict_choice
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "evaluate",
+    "examine_judge",
     "local_model",
     "orientations_for",
     "parse_judge_reply",
@@ -31,6 +33,7 @@ __all__ = [
 
 _ROOMS = {
     "evaluate": "front",
+    "examine_judge": "exam_door",
     "local_model": "engines.handle",
     "orientations_for": "orientations",
     "parse_judge_reply": "graders.judge_reply",

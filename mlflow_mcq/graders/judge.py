@@ -118,6 +118,13 @@ class JudgeGrader:
                 yield settled
         yield from self._ask(open_rows)
 
+    def read(self, generations: Sequence[Generation]) -> Iterator[Grade]:
+        """Yield the judge's own grade of each generation, in any order, past the strict rule.
+
+        For measuring the judge: rows that need none are put to it as well.
+        """
+        yield from self._ask(generations)
+
     def check(self, grades: Sequence[Grade]) -> JudgeCheck:
         """Put a sample of the rows that the strict rule settled to the judge as well.
 
