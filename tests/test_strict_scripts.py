@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -87,16 +89,14 @@ def core(label: str) -> str:
 
 
 @pytest.mark.parametrize("labels", SETS)
-@pytest.mark.parametrize("template", LONE)
-def test_a_label_with_punctuation_settles_in_any_script(template, labels):
-    for slot, label in enumerate(labels):
+def test_a_label_with_punctuation_settles_in_any_script(labels):
+    for template, (slot, label) in product(LONE, enumerate(labels)):
         assert strict_choice(fill(template, core(label)), TEXTS, labels) == slot
 
 
 @pytest.mark.parametrize("labels", SETS)
-@pytest.mark.parametrize("template", BARE)
-def test_a_bare_label_settles_unless_it_is_a_word(template, labels):
-    for slot, label in enumerate(labels):
+def test_a_bare_label_settles_unless_it_is_a_word(labels):
+    for template, (slot, label) in product(BARE, enumerate(labels)):
         choice = strict_choice(fill(template, core(label)), TEXTS, labels)
         if choice is None:  # a word of some language, written without label punctuation
             assert is_word(core(label), labels) or core(label) == "I"
@@ -105,18 +105,18 @@ def test_a_bare_label_settles_unless_it_is_a_word(template, labels):
 
 
 @pytest.mark.parametrize("labels", SETS)
-@pytest.mark.parametrize("template", PAIRED)
-def test_a_label_with_its_own_text_settles_in_any_script(template, labels):
-    for slot, (label, text) in enumerate(zip(labels, TEXTS, strict=True)):
+def test_a_label_with_its_own_text_settles_in_any_script(labels):
+    for template, (slot, (label, text)) in product(
+        PAIRED, enumerate(zip(labels, TEXTS, strict=True))
+    ):
         for written in (text, text.upper()):
             reply = fill(template, core(label), written)
             assert strict_choice(reply, TEXTS, labels) == slot, reply
 
 
 @pytest.mark.parametrize("labels", SETS)
-@pytest.mark.parametrize("template", PAIRED)
-def test_a_label_with_another_text_never_settles_on_an_option(template, labels):
-    for slot, label in enumerate(labels):
+def test_a_label_with_another_text_never_settles_on_an_option(labels):
+    for template, (slot, label) in product(PAIRED, enumerate(labels)):
         reply = fill(template, core(label), TEXTS[(slot + 1) % len(TEXTS)])
         assert strict_choice(reply, TEXTS, labels) is None, reply
 
