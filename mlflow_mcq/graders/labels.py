@@ -12,7 +12,9 @@ import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
-__all__ = ["Split", "fold", "forms_of", "peel", "split_label", "variants"]
+from mlflow_mcq.graders.homographs import starts_a_phrase
+
+__all__ = ["Split", "fold", "forms_of", "peel", "split_label", "split_tail", "variants"]
 
 _WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {
     0x3000: " ",
@@ -20,18 +22,30 @@ _WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {
     0x3010: "[",
     0x3011: "]",
     0x2019: "'",
+    0x0964: ".",  # the full stops of Hindi and of Urdu
+    0x06D4: ".",
 }
 
 _PAIRS = (
-    *(("**", "**"), ("__", "__"), ("*", "*"), ("_", "_"), ("`", "`"), ('"', '"'), ("'", "'")),
+    *(("**", "**"), ("__", "__"), ("*", "*"), ("_", "_"), ('"', '"'), ("'", "'")),
+    *(("```", "```"), ("`", "`")),
     *(("“", "”"), ("„", "“"), ("„", "”"), ("«", "»"), ("「", "」"), ("『", "』"), ("‘", "'")),
     *(("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]")),
-    *((rf"\{name}{{", "}") for name in ("boxed", "text", "textbf", "mathrm", "mathbf")),
-    *((f"<{name}>", f"</{name}>") for name in ("answer", "b", "strong", "final_answer")),
+    *(
+        (rf"\{name}{{", "}")
+        for name in ("boxed", "fbox", "text", "textbf", "textit", "texttt", "emph")
+    ),
+    *((rf"\{name}{{", "}") for name in ("mathrm", "mathbf", "mathit", "mathsf", "underline")),
+    *((f"<{name}>", f"</{name}>") for name in ("answer", "b", "strong", "em", "i", "code")),
+    *((f"<{name}>", f"</{name}>") for name in ("final_answer", "response", "output", "solution")),
+    ("<|begin_of_solution|>", "<|end_of_solution|>"),
+    ("<|START_RESPONSE|>", "<|END_RESPONSE|>"),
 )
 _BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
+_FAR_BRACKETS = (("〈", "〉"), ("《", "》"), ("〔", "〕"))
+_NOT_IN_TEXTS = frozenset({*_BRACKETS, *_FAR_BRACKETS})
 _BY_FIRST: dict[str, list[tuple[str, str]]] = {}
-for _pair in (*_PAIRS, *_BRACKETS):
+for _pair in (*_PAIRS, *_BRACKETS, *_FAR_BRACKETS):
     _BY_FIRST.setdefault(_pair[0][0], []).append(_pair)
 _DEEPEST = 6
 
@@ -73,7 +87,7 @@ def peel(text: str, brackets: bool = True) -> str:
 
 def _inside(text: str, brackets: bool) -> str | None:
     for left, right in _BY_FIRST.get(text[:1], ()):
-        if not brackets and (left, right) in _BRACKETS:
+        if not brackets and (left, right) in _NOT_IN_TEXTS:
             continue
         if len(text) > len(left) + len(right) and text.startswith(left) and text.endswith(right):
             inner = text[len(left) : -len(right)]
@@ -106,8 +120,15 @@ def variants(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def _names(labels: tuple[str, ...]) -> dict[str, int]:
-    """Labels as shown, and in the other case where that names no second label."""
+    """Labels as shown, without their own brackets, and in the other case.
+
+    Each only where it names no second label.
+    """
     names = {fold(label): slot for slot, label in reversed([*enumerate(labels)]) if fold(label)}
+    bare: dict[str, list[int]] = {}
+    for name, slot in names.items():
+        bare.setdefault(name.strip("()[]{}.: "), []).append(slot)
+    names |= {n: s[0] for n, s in bare.items() if n and len(s) == 1 and n not in names}
     shown = dict(names)
     for make in (str.lower, str.upper):
         other: dict[str, list[int]] = {}
@@ -145,7 +166,8 @@ class Split:
     Attributes:
         slot: The slot of the label.
         rest: The text after it.
-        dash: Only a dash or a comma stood between them, which may belong to the text.
+        dash: What stood between them may belong to the text (a dash, a comma, a blank),
+            so only the option's own text confirms the label and no other denies it.
     """
 
     slot: int
@@ -155,11 +177,14 @@ class Split:
 
 @lru_cache(maxsize=256)
 def _head(labels: tuple[str, ...]) -> re.Pattern[str]:
-    names = "|".join(map(re.escape, sorted(_names(labels), key=len, reverse=True)))
+    known = _names(labels)
+    # Of "A)" and "A" only the plain one, since the pattern has brackets of its own.
+    plain = [n for n in known if known.get(bare := n.strip("()[]{}.: ")) != known[n] or n == bare]
+    names = "|".join(map(re.escape, sorted(plain, key=len, reverse=True)))
     return re.compile(
         rf"(?P<mark>\*\*|__|[*_`]|)(?P<open>[(\[{{]?)(?P<name>{names})"
         r"(?P<close>[)\]}]?)(?P<mid>[.:]?)(?P=mark)"
-        r"(?P<sep>\s*[.:](?:\s+|(?=\w))|\s+[-–—]\s+|,\s+|\s*\n\s*|\s*)(?P<rest>\S.*)",
+        r"(?P<sep>\s*[.:](?:\s+|(?=\w))|\s+[-–—=]\s+|\s*[,،、]\s*|\s*\n\s*|\s*)(?P<rest>\S.*)",
         re.DOTALL,
     )
 
@@ -180,9 +205,41 @@ def split_label(text: str, labels: tuple[str, ...]) -> Split | None:
     if opened and (opened, close) not in _BRACKETS:
         return None
     point = bool(close or match["mid"] or sep.strip(" \t\r") in (".", ":") or "\n" in sep)
-    if not point and not sep.strip():
-        return None  # "A lever" may be an article and a noun
-    # "1.5" and "1 - 2" are numbers, not the label 1 with a text.
-    if match["name"][-1].isdigit() and not (close or (point and sep[-1:].isspace())):
+    if not point and not sep.strip() and not _apart(match):
         return None
+    if match["name"][-1].isdecimal() and not (close or (point and sep[-1:].isspace())):
+        # "1.5", "1 - 2" and "2 apples" are numbers, not a label with a text.
+        if not (sep.strip() or point) or not match["rest"].lstrip("\"'`*“「(")[:1].isalpha():
+            return None
+        point = False
     return Split(_names(labels)[match["name"]], match["rest"].strip(), dash=not point)
+
+
+def _apart(match: re.Match[str]) -> bool:
+    """Whether a label with nothing but a blank after it stands apart from the text.
+
+    "A lever" may be an article and a noun, and "Because" begins with a B.
+    """
+    name, sep, rest = match["name"], match["sep"], match["rest"]
+    if not sep:
+        # Circled numbers are written against their text: "②iron".
+        return name[-1].isdigit() and not name[-1].isdecimal()
+    if match["mark"] or rest[0] == "(":
+        return not name[-1].isdecimal()
+    return len(rest) > 1 and rest[0].isalnum() and not starts_a_phrase(name)
+
+
+def split_tail(text: str, labels: tuple[str, ...]) -> Split | None:
+    """Split "mercury (B)" at its label; None where it does not end with one in brackets.
+
+    Example:
+        >>> split_tail("mercury (B).", ("A", "B"))
+        Split(slot=1, rest='mercury', dash=True)
+    """
+    text = text.removesuffix(".")
+    start = max(text.rfind("("), text.rfind("["))
+    if start < 1 or (text[start], text[-1]) not in _BRACKETS:
+        return None
+    slot = _names(labels).get(text[start + 1 : -1].strip())
+    rest = text[:start].rstrip()
+    return None if slot is None or not rest else Split(slot, rest, dash=True)

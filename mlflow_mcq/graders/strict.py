@@ -11,9 +11,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from mlflow_mcq.graders.answer_words import Lead, without_lead
-from mlflow_mcq.graders.labels import fold, forms_of, peel, split_label
-from mlflow_mcq.graders.option_texts import OptionTexts, looking_like, option_texts
+from mlflow_mcq.graders.homographs import is_word
+from mlflow_mcq.graders.labels import fold, forms_of
+from mlflow_mcq.graders.option_texts import (
+    looking_like,
+    option_texts,
+    own_in_any_case,
+    slots_showing,
+    wanted,
+)
+from mlflow_mcq.graders.reply_shape import Shape, Split, plain_pair, shape_of, splits_of
 from mlflow_mcq.graders.thought import answer_part
 from mlflow_mcq.orientations import letters_for
 
@@ -22,8 +29,6 @@ __all__ = ["Reading", "label_names", "read_strict", "strict_choice"]
 _SLACK = 96
 """Characters that answer words and wrappers may add to the longest option."""
 _MOST_LETTERS = 702
-_WORDS_TOO = frozenset({"a", "i", "I"})
-"""Labels that are words as well: an article, a pronoun, "and"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +128,28 @@ def read_strict(
         return _EMPTY
     names = label_names(len(options), labels)
     hit = forms_of(names).get(body)
-    if hit and (hit[2] or hit[1] not in _WORDS_TOO):
+    if hit and (hit[2] or not is_word(hit[1], names)):
         return _chosen(hit[0], looking_like(hit[1], options))
     # A much longer reply says more than a label. This gate also bounds all work below.
-    if len(body) > max(map(len, options), default=0) + _SLACK:
+    longest = max(map(len, options), default=0)
+    if len(body) > longest + _SLACK:
         return _ABSTAIN
-    return _read(body, tuple(options), names, cut)
+    pair = plain_pair(body, options, names)
+    if pair is not None:
+        return Reading(pair, "strict")
+    shape = shape_of(body, names, cut)
+    whole = _whole(shape, options, longest)
+    if shape.slot is not None:
+        same = whole | looking_like(shape.name, options)
+        return _chosen(shape.slot, same) if shape.sure or same == {shape.slot} else _ABSTAIN
+    if whole:
+        unclear = len(whole) > 1 or (cut and option_texts(tuple(options)).cut_short(shape.core))
+        return _ABSTAIN if unclear else Reading(min(whole), "strict")
+    for split in splits_of(shape, names):
+        reading = _label_and_text(split, options, cut)
+        if reading.settled:
+            return reading
+    return _ABSTAIN
 
 
 def _chosen(slot: int, same_text: frozenset[int]) -> Reading:
@@ -136,75 +157,28 @@ def _chosen(slot: int, same_text: frozenset[int]) -> Reading:
     return Reading(slot, "strict") if same_text <= {slot} else _ABSTAIN
 
 
-def _read(body: str, options: tuple[str, ...], names: tuple[str, ...], cut: bool) -> Reading:
-    known = option_texts(options)
-    flat = _without_end_marks(body)
-    folded = fold(flat)
-    core, lead = without_lead(peel(folded, brackets=False))
-    if lead.found and core not in forms_of(names):  # "The answer is option B"
-        core, more = without_lead(core)
-        lead = Lead(True, lead.colon or more.colon, lead.option or more.option)
-        core = peel(core, brackets=False)
-    whole = known.find(folded)
-    if core != folded:
-        whole |= known.find(core)
-    hit, wrapped = _lone_label(core, names)
-    if hit:
-        slot, name, pointed = hit
-        same = whole | looking_like(name, options)
-        if not (pointed or wrapped or _sure(name, lead, cut)) and same != {slot}:
-            return _ABSTAIN
-        return _chosen(slot, same)
-    if whole:
-        unclear = len(whole) > 1 or (cut and known.cut_short(core))
-        return _ABSTAIN if unclear else Reading(min(whole), "strict")
-    return _label_and_text(flat, core, known, names, cut)
+def _whole(shape: Shape, options: Sequence[str], longest: int) -> frozenset[int]:
+    """The slots whose own text the whole reply is."""
+    found: frozenset[int] = frozenset()
+    for sought in shape.texts:
+        if sought.shortest <= longest:
+            found |= slots_showing(sought, options)
+    return found
 
 
-def _sure(name: str, lead: Lead, cut: bool) -> bool:
-    """Whether a label that is a word as well was meant as a label.
-
-    "The answer is a" may be all that a token limit left of "a lever"; nothing is lost
-    by asking the judge.
-    """
-    if name not in _WORDS_TOO or lead.option:
-        return True
-    return name == "I" and lead.colon and not cut
-
-
-def _lone_label(core: str, names: tuple[str, ...]) -> tuple[tuple[int, str, bool] | None, bool]:
-    """A label standing alone, and whether something was wrapped around it."""
-    forms = forms_of(names)
-    if core in forms:
-        return forms[core], False
-    bare = peel(core.removesuffix("."))
-    return forms.get(bare), bare != core.removesuffix(".")
-
-
-def _label_and_text(
-    flat: str, core: str, known: OptionTexts, names: tuple[str, ...], cut: bool
-) -> Reading:
-    # A line break separates a label from its text, and `fold` has removed it.
-    first, _, after = flat.partition("\n")
-    two_lines = forms_of(names).get(first.strip()) if after else None
-    split = split_label(f"{two_lines[1]}: {fold(after)}" if two_lines else core, names)
-    if split is None or _lone_label(split.rest, names)[0]:
-        return _ABSTAIN  # prose, or a second label
-    named = known.find(split.rest)
+def _label_and_text(split: Split, options: Sequence[str], cut: bool) -> Reading:
+    """A label with exactly its own text settles, with exactly another's it is settled OTHER."""
+    if split.slot < len(options) and split.rest == fold(options[split.slot]):
+        return Reading(split.slot, "strict")  # the same as below, without a table
+    named = slots_showing(wanted(split.rest), options)
     if split.slot in named:
         return Reading(split.slot, "strict")
-    return _CONFLICT if named and not (split.dash or cut) else _ABSTAIN
-
-
-_END_MARKS = (
-    *("<|im_end|>", "<|eot_id|>", "<|end_of_text|>", "<|endoftext|>", "<|end|>", "<|return|>"),
-    *("</s>", "<end_of_turn>", "<eos>"),
-)
-
-
-def _without_end_marks(body: str) -> str:
-    """Drop end-of-turn tokens that a decoder left in: nobody said them."""
-    end = len(body)
-    while body.endswith(_END_MARKS, 0, end):
-        end = body.rindex("<", 0, end)
-    return body[:end].rstrip()
+    if named:
+        return _ABSTAIN if split.dash or cut else _CONFLICT
+    text = split.rest.removesuffix(".")
+    if text[:1] == "(" and text[-1:] == ")":  # "B (iron)"
+        text = text[1:-1]
+    # "B) IRON": the label says which text is meant, so its case may differ. Not where two
+    # options differ by case alone.
+    own = own_in_any_case(text, options, split.slot)
+    return Reading(split.slot, "strict") if own else _ABSTAIN

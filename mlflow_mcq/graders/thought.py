@@ -14,14 +14,18 @@ from mlflow_mcq.records import Generation
 
 __all__ = ["Answer", "answer_part", "sent_text", "visible_answer"]
 
-_NAMES = r"think|thinking|thought|reasoning|reflection|scratchpad|seed:think"
+_NAMES = (
+    r"think|thinking|thoughts?|inner_thoughts|reasoning|reflection|analysis|scratchpad|seed:think"
+)
 # Each pattern is bounded on purpose ({0,80}): hostile text must not make it scan ahead.
 _TAG = re.compile(
     rf"<(?P<end>/?)(?P<tag>{_NAMES})(?:\s[^<>]{{0,80}})?>"
     r"|\[(?P<end2>/?)(?P<tag2>THINK)\]"
     r"|◁(?P<end3>/?)(?P<tag3>think)▷"
-    r"|<\|(?P<edge>begin|end)_of_thought\|>"
-    r"|<\|channel\|>\s{0,8}(?P<channel>analysis|commentary|final)[^<]{0,80}<\|message\|>"
+    r"|<\|(?P<edge>begin|start|end)_of_thought\|>"
+    r"|<\|(?P<edge2>start|end)_thinking\|>"
+    r"|<\|(?P<end4>/?)(?P<tag4>think|thinking)\|>"
+    r"|(?:\A<\|start\|>assistant)?<\|channel\|>\s{0,8}(?P<channel>analysis|commentary|final)[^<]{0,80}<\|message\|>"
     r"|(?P<gopen><\|channel>thought)|(?P<gclose><channel\|>)",
     re.IGNORECASE,
 )
@@ -106,13 +110,14 @@ def sent_text(generation: Generation) -> str:
 def _kind(mark: re.Match[str]) -> tuple[str, bool]:
     """Which pair a mark belongs to, and whether it opens."""
     groups = mark.groupdict()
-    for end, tag in (("end", "tag"), ("end2", "tag2"), ("end3", "tag3")):
+    for end, tag in (("end", "tag"), ("end2", "tag2"), ("end3", "tag3"), ("end4", "tag4")):
         if groups[tag]:
             return groups[tag].lower(), not groups[end]
     if groups["channel"]:
         return "channel", groups["channel"].lower() != "final"
-    if groups["edge"]:
-        return "edge", groups["edge"].lower() == "begin"
+    for edge in ("edge", "edge2"):
+        if groups[edge]:
+            return edge, groups[edge].lower() != "end"
     return "gemma", groups["gopen"] is not None
 
 
