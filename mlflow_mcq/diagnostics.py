@@ -33,11 +33,14 @@ class Thresholds:
         judge_agreement: A judge that agrees less with plain labels is unreliable.
         regex_disagreement: More than this, and a parser would tell another story.
         judge_errors: More rows than this without a verdict.
+        logprob_disagreement: More than this, and label log-probabilities are another
+            measurement than the answers.
     """
 
     judge_agreement: float = 0.95
     regex_disagreement: float = 0.05
     judge_errors: float = 0.01
+    logprob_disagreement: float = 0.05
 
 
 def alarms_for(metrics: Mapping[str, float], limits: Thresholds | None = None) -> list[Alarm]:
@@ -104,4 +107,19 @@ def alarms_for(metrics: Mapping[str, float], limits: Thresholds | None = None) -
                 "Use a model with a longer context, shorter items or fewer new tokens.",
             )
         )
-    return fired
+    return [*fired, *_logprob_alarms(metrics, limits)]
+
+
+def _logprob_alarms(metrics: Mapping[str, float], limits: Thresholds) -> list[Alarm]:
+    differs = metrics.get("logprob/generation_disagreement", 0.0)
+    if differs <= limits.logprob_disagreement:
+        return []
+    return [
+        Alarm(
+            "logprob_diagnostic_only",
+            "label log-probabilities and answers may differ on at most "
+            f"{limits.logprob_disagreement:.0%} of rows",
+            f"they differ on {differs:.1%} of the rows whose answer names an option",
+            "Report the generated answers; logprob/... says nothing about what users will read.",
+        )
+    ]

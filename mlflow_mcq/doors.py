@@ -19,8 +19,9 @@ from mlflow_mcq.records import (
     Reply,
     Request,
 )
+from mlflow_mcq.scores import LabelScores
 
-__all__ = ["Chat", "Engine", "Grader", "PromptFamily"]
+__all__ = ["Chat", "Engine", "Grader", "PromptFamily", "Scorer"]
 
 
 class PromptFamily(Protocol):
@@ -94,4 +95,24 @@ class Grader(Protocol):
 
     def grade(self, generations: Sequence[Generation]) -> Iterator[Grade]:
         """Yield one grade for each generation, in any order, as they are ready."""
+        ...
+
+
+@runtime_checkable
+class Scorer(Protocol):
+    """Reads log-probabilities of labels off a model instead of letting it answer.
+
+    Attributes:
+        fingerprint: Of the model that is read, as for `Chat`.
+    """
+
+    @property
+    def fingerprint(self) -> str: ...  # noqa: D102
+
+    def score(self, prompts: Sequence[Prompt]) -> list[LabelScores]:
+        """Score every prompt, in the order given; one that fails has an ``error``.
+
+        Raises:
+            ModelError: A prompt shows no labels, or the model cannot tell them apart.
+        """
         ...

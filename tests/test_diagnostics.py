@@ -14,6 +14,7 @@ WELL = {
     "judge/n_rows": 400.0,
     "judge/regex_bounded_disagreement": 0.01,
     "generation/n_prompt_too_long": 0.0,
+    "logprob/generation_disagreement": 0.05,
 }
 
 
@@ -27,6 +28,9 @@ WELL = {
             {"judge/regex_bounded_disagreement": 0.051}, ["regex_judge_disagreement"], id="parser"
         ),
         pytest.param({"generation/n_prompt_too_long": 1.0}, ["prompts_too_long"], id="too long"),
+        pytest.param(
+            {"logprob/generation_disagreement": 0.055}, ["logprob_diagnostic_only"], id="logprob"
+        ),
         pytest.param(
             {"generation/n_prompt_too_long": 1.0, "judge/strict_agreement": 0.1},
             ["judge_unreliable", "prompts_too_long"],

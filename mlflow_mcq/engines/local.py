@@ -16,6 +16,7 @@ from mlflow_mcq.engines.decoding import (
     generation_config,
     samplers,
 )
+from mlflow_mcq.engines.memory import within_memory
 from mlflow_mcq.engines.prefix import SharedPrefix
 from mlflow_mcq.engines.weights import longest_text, weights_fingerprint
 from mlflow_mcq.errors import ModelError
@@ -86,7 +87,7 @@ class LocalChat:
         for place, query in enumerate(queries):
             key = (query.content, query.seed if sampled else 0)
             if key not in rows:
-                sent, ids, error = self._encode(query, decoding)
+                sent, ids, error = self.encode(query, decoding)
                 if error:
                     yield place, Reply(None, error)
                     continue
@@ -137,19 +138,7 @@ class LocalChat:
     def _within_memory(
         self, batch: list[_Row], decoding: Decoding, prefix: SharedPrefix | None
     ) -> list[Reply] | None:
-        import torch
-        from accelerate.utils.memory import should_reduce_batch_size
-
-        try:
-            return self._answer(batch, decoding, prefix)
-        except RuntimeError as error:
-            shortage = getattr(torch, "OutOfMemoryError", torch.cuda.OutOfMemoryError)
-            if not isinstance(error, shortage) and not should_reduce_batch_size(error):
-                raise
-        # Outside the handler: inside it the traceback still holds the tensors.
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
-        return None
+        return within_memory(lambda: self._answer(batch, decoding, prefix))
 
     def _answer(
         self, batch: list[_Row], decoding: Decoding, prefix: SharedPrefix | None
@@ -161,7 +150,7 @@ class LocalChat:
         # An existing id: a new pad token would need a row the embeddings do not have.
         pad = pad if pad is not None else (eos[0] if eos else 0)
         shared = prefix.ids if prefix else []
-        ids, mask = self._padded([row.ids for row in batch], pad, len(shared))
+        ids, mask = self.padded([row.ids for row in batch], pad, len(shared))
         stopped = StopTexts(decoding.stop, self.tokenizer, ids.shape[1]) if decoding.stop else None
         config = generation_config(decoding, eos, pad)
         # no_grad, not inference_mode: buffers that a model fills on the way (rotary
@@ -183,7 +172,8 @@ class LocalChat:
             )
         ]
 
-    def _padded(self, rows: list[list[int]], pad: int, n_shared: int) -> tuple[Any, Any]:
+    def padded(self, rows: list[list[int]], pad: int, n_shared: int = 0) -> tuple[Any, Any]:
+        """Ids and attention mask of rows that end together, on the model's device."""
         # By hand and on the left: the tokenizer's own padding side and pad token stay as
         # the user set them, and padding on the right would corrupt every shorter row. A
         # shared beginning stays in front, where its keys and values stand.
@@ -220,8 +210,12 @@ class LocalChat:
         limit = longest_text(self.model)
         return limit is None or len(row.ids) + decoding.max_new_tokens <= limit
 
-    def _encode(self, query: Query, decoding: Decoding) -> tuple[str, list[int], str]:
-        """The text sent, its token ids, and what went wrong."""
+    def encode(self, query: Query, decoding: Decoding) -> tuple[str, list[int], str]:
+        """The text sent, its token ids, and what went wrong.
+
+        Raises:
+            ModelError: Chat messages for a tokenizer that has no chat template.
+        """
         if isinstance(query.content, str):
             # The tokenizer adds its own BOS here: a base model without it is another model.
             sent, special = query.content, True
