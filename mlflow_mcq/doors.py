@@ -6,7 +6,7 @@ Built-in engines, chats and graders enter by these same doors.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from mlflow_mcq.records import (
     Decoding,
@@ -20,7 +20,11 @@ from mlflow_mcq.records import (
     Request,
 )
 
-__all__ = ["Chat", "Engine", "Grader", "PromptFamily"]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["Chat", "Embedder", "Engine", "Grader", "PromptFamily", "Tokenizer"]
 
 
 class PromptFamily(Protocol):
@@ -94,4 +98,33 @@ class Grader(Protocol):
 
     def grade(self, generations: Sequence[Generation]) -> Iterator[Grade]:
         """Yield one grade for each generation, in any order, as they are ready."""
+        ...
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Turns texts into vectors.
+
+    Attributes:
+        fingerprint: Names the model and everything that changes its vectors.
+    """
+
+    @property
+    def fingerprint(self) -> str: ...  # noqa: D102
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One row for each text, in their order: (n texts, n dimensions), L2-normalised."""
+        ...
+
+
+@runtime_checkable
+class Tokenizer(Protocol):
+    """Cuts text into the tokens of one model."""
+
+    def encode(self, text: str) -> Sequence[int]:
+        """The ids of a text; no special tokens are added."""
+        ...
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ids; special tokens show nothing."""
         ...
