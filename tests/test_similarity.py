@@ -157,6 +157,20 @@ def test_repeated_options_cannot_be_told_apart(reply):
 
 
 @pytest.mark.parametrize(
+    ("reply", "choice", "reason"),
+    [
+        pytest.param("The answer is 250.", None, "unlisted_number", id="no option has it"),
+        pytest.param("25", None, "unlisted_number", id="part of an option's number"),
+        pytest.param("The answer is 2.5", 1, "similarity level 1", id="its unit left out"),
+        pytest.param("2,500 m", 2, "similarity level 3", id="its own text"),
+    ],
+)
+def test_numbers_are_not_near_each_other(reply, choice, reason):
+    grade = _grade(reply, options=("0.25 m", "2.5 m", "2,500 m"), labels=LETTERS, floor=0.1)
+    assert (grade.choice, grade.reason) == (choice, reason)
+
+
+@pytest.mark.parametrize(
     ("reply", "verdict", "reason"),
     [
         pytest.param("So we look at how a", Verdict.OTHER, "truncated", id="no answer yet"),

@@ -10,6 +10,7 @@ option near anything, a refusal too.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -20,7 +21,7 @@ from mlflow_mcq.doors import Embedder
 from mlflow_mcq.errors import ModelError
 from mlflow_mcq.graders.answer_words import without_lead
 from mlflow_mcq.graders.labels import fold, forms_of, peel
-from mlflow_mcq.graders.mentions import plain
+from mlflow_mcq.graders.mentions import mentions, plain
 from mlflow_mcq.graders.missing import no_answer
 from mlflow_mcq.graders.option_texts import option_texts
 from mlflow_mcq.graders.refusals import is_refusal
@@ -37,6 +38,7 @@ _DIGITS = 6
 """Of a score: beyond them, batches of another size would give other numbers."""
 _MOST_EVIDENCE = 300
 _LEVELS = (1, 2, 3, 4)
+_NUMBER = re.compile(r"[-+−]?\d[\d.,/ ]{0,40}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +72,9 @@ class SimilarityGrader:
     A span that is a label is read as one where labels were shown. OTHER, with the reason:
     ``empty``, ``unfinished_thought``, ``no_span``, ``letter_without_labels``,
     ``unclear_label`` (no label of this prompt, or a word as well),
-    ``label_text_conflict``, ``refusal``, ``truncated`` (cut at the token limit before any of
-    the first three levels), ``below_floor``, ``too_close``.
+    ``label_text_conflict``, ``refusal``, ``unlisted_number`` (a bare number that no option
+    holds: 14 is near 12 for a vector and wrong for a reader), ``truncated`` (cut at the token
+    limit before any of the first three levels), ``below_floor``, ``too_close``.
 
     The evidence of a row is JSON: ``level`` and ``span`` as extracted, ``scores`` by option
     (not slot), and ``forced``, the choice of the published protocol: the nearest option, the
@@ -172,6 +175,8 @@ def _look(generation: Generation) -> _Row:
         return settled
     if letter:
         return replace(row, reason="unclear_label" if prompt.labels else "letter_without_labels")
+    if _NUMBER.fullmatch(span.text) and not _holds_number(prompt.item.options, span.text):
+        return replace(row, reason="unlisted_number")
     return replace(row, reason="truncated") if cut and span.level == 4 else row
 
 
@@ -185,6 +190,10 @@ def _strictly(text: str, row: _Row) -> _Row | None:
         return replace(row, choice=choice, reason=f"{how} level {row.span.level}")
     conflict = reading.reason == "label_text_conflict"
     return replace(row, reason=reading.reason) if conflict else None
+
+
+def _holds_number(options: Sequence[str], number: str) -> bool:
+    return any(mentions(option, [number]) for option in options)
 
 
 def _is_letter(text: str, prompt: Prompt) -> bool:
