@@ -82,6 +82,12 @@ def _grade(reply, embedder=None, floor=0.5, margin=0.02, **more):
         pytest.param(
             "I don't know why, but the answer is zinc", 1, "similarity level 1", id="hedge"
         ),
+        pytest.param(
+            "A) copper\nB) zinc\nC) nickel\nD) silver", None, "lists_options", id="list copied"
+        ),
+        pytest.param(
+            "Copper, zinc, nickel, silver: zinc.", 1, "similarity level 3", id="list, then a choice"
+        ),
         pytest.param("qqq xxyy", None, "below_floor", id="gibberish"),
         pytest.param("", None, "empty", id="empty"),
         pytest.param("!!", None, "no_span", id="punctuation"),

@@ -73,8 +73,10 @@ class SimilarityGrader:
     ``empty``, ``unfinished_thought``, ``no_span``, ``letter_without_labels``,
     ``unclear_label`` (no label of this prompt, or a word as well),
     ``label_text_conflict``, ``refusal``, ``unlisted_number`` (a bare number that no option
-    holds: 14 is near 12 for a vector and wrong for a reader), ``truncated`` (cut at the token
-    limit before any of the first three levels), ``below_floor``, ``too_close``.
+    holds: 14 is near 12 for a vector and wrong for a reader), ``lists_options`` (level 3, but
+    the reply names every option once: a copy of the list is no choice of its last),
+    ``truncated`` (cut at the token limit before any of the first three levels),
+    ``below_floor``, ``too_close``.
 
     The evidence of a row is JSON: ``level`` and ``span`` as extracted, ``scores`` by option
     (not slot), and ``forced``, the choice of the published protocol: the nearest option, the
@@ -170,6 +172,8 @@ def _look(generation: Generation) -> _Row:
     declined = is_refusal(span.text if span.level <= 2 else answer.text, prompt.item.options)
     if settled is None and declined and not letter:
         return replace(row, reason="refusal")
+    if settled is None and span.level == 3 and _lists_all(answer.text, prompt.item.options):
+        return replace(row, reason="lists_options")
     settled = settled or _strictly(span.text, row)
     if settled is not None:
         return settled
@@ -190,6 +194,11 @@ def _strictly(text: str, row: _Row) -> _Row | None:
         return replace(row, choice=choice, reason=f"{how} level {row.span.level}")
     conflict = reading.reason == "label_text_conflict"
     return replace(row, reason=reading.reason) if conflict else None
+
+
+def _lists_all(text: str, options: Sequence[str]) -> bool:
+    named = sorted(place for mention in mentions(text, options) for place in mention.places)
+    return named == [*range(len(options))]
 
 
 def _holds_number(options: Sequence[str], number: str) -> bool:
