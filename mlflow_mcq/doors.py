@@ -6,7 +6,7 @@ Built-in engines, chats and graders enter by these same doors.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from mlflow_mcq.records import (
     Decoding,
@@ -21,7 +21,11 @@ from mlflow_mcq.records import (
 )
 from mlflow_mcq.scores import LabelScores
 
-__all__ = ["Chat", "Engine", "Grader", "PromptFamily", "Scorer"]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["Chat", "Embedder", "Engine", "Grader", "PromptFamily", "Scorer", "Tokenizer"]
 
 
 class PromptFamily(Protocol):
@@ -115,4 +119,33 @@ class Scorer(Protocol):
         Raises:
             ModelError: A prompt shows no labels, or the model cannot tell them apart.
         """
+        ...
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Turns texts into vectors.
+
+    Attributes:
+        fingerprint: Names the model and everything that changes its vectors.
+    """
+
+    @property
+    def fingerprint(self) -> str: ...  # noqa: D102
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One row for each text, in their order: (n texts, n dimensions), L2-normalised."""
+        ...
+
+
+@runtime_checkable
+class Tokenizer(Protocol):
+    """Cuts text into the tokens of one model."""
+
+    def encode(self, text: str) -> Sequence[int]:
+        """The ids of a text; no special tokens are added."""
+        ...
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ids; special tokens show nothing."""
         ...

@@ -1,0 +1,54 @@
+"""Tokenizers of evaluated models, as the graders need them: the text and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mlflow_mcq.errors import ModelError
+
+__all__ = ["ReplyTokenizer", "load_tokenizer"]
+
+
+class ReplyTokenizer:
+    """A transformers tokenizer that neither adds special tokens nor shows them.
+
+    Plain ``tokenizer.encode`` begins with BOS for many models, which would make a window
+    of eight tokens one of seven.
+
+    Args:
+        tokenizer: Of transformers; left as it is.
+    """
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text."""
+        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False)
+        return ids
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ids, spaces as they were."""
+        text: str = self._tokenizer.decode(
+            list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
+        return text
+
+
+def load_tokenizer(name: str) -> ReplyTokenizer:
+    """Load a tokenizer by name or folder; ``demo:smollm2`` is the demo model's.
+
+    Raises:
+        ModelError: There is none under this name.
+    """
+    from transformers import AutoTokenizer
+
+    from mlflow_mcq.engines.demo import resolve_weights
+
+    folder = resolve_weights(name)
+    try:
+        return ReplyTokenizer(AutoTokenizer.from_pretrained(folder))
+    except (OSError, ValueError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ModelError("analogy.tokenizer", f"cannot be loaded ({reason})", name) from error
