@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mlflow_mcq.errors import McqError
 
@@ -27,24 +27,54 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run.add_argument("recipe", help="a YAML file, such as recipes/demo.yaml")
     for name, text in _OVERRIDES.items():
         run.add_argument(f"--{name}", default="", metavar="X", help=text)
+    again = commands.add_parser("regrade", help="read the stored answers of a run again")
+    again.add_argument("run_id", help="a run of one of our evaluators")
+    for name in ("judge-model", "judge-url", "judge-key-env"):
+        again.add_argument(f"--{name}", default="", metavar="X", help=_OVERRIDES[name])
+    text = "all, errors, or verdicts such as INCORRECT,OTHER"
+    again.add_argument("--only", default="all", metavar="X", help=text)
     given = vars(parser.parse_args(arguments))
-    del given["command"]
-    return _run(given.pop("recipe"), given)
+    command = given.pop("command")
+    return _reported(_COMMANDS[command], given)
 
 
-def _run(recipe: str, overrides: dict[str, str]) -> int:
+def _reported(command: Callable[[dict[str, str]], None], given: dict[str, str]) -> int:
     from mlflow.exceptions import MlflowException
 
-    from mlflow_mcq.recipe import run_recipe
-    from mlflow_mcq.terminal import show_results
-
     try:
-        results = run_recipe(recipe, overrides)
+        command(given)
     except (McqError, MlflowException) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2 if isinstance(error, McqError) else 1
-    show_results(results)
     return 0
+
+
+def _run(given: dict[str, str]) -> None:
+    from mlflow_mcq.recipe import run_recipe
+    from mlflow_mcq.terminal import show_results
+
+    show_results(run_recipe(given.pop("recipe"), given))
+
+
+def _regrade(given: dict[str, str]) -> None:
+    from mlflow_mcq.recipe import ArmResult
+    from mlflow_mcq.regrading import regrade
+    from mlflow_mcq.terminal import show_results
+
+    judge = {
+        name: given[key]
+        for key, name in (
+            ("judge_model", "model"),
+            ("judge_url", "base_url"),
+            ("judge_key_env", "api_key_env"),
+        )
+        if given[key]
+    }
+    result = regrade(given["run_id"], judge or None, only=given["only"])
+    show_results([ArmResult("regraded", result.run_id, result.metrics, "none")])
+
+
+_COMMANDS = {"run": _run, "regrade": _regrade}
 
 
 if __name__ == "__main__":

@@ -11,15 +11,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from mlflow_mcq import metrics
-from mlflow_mcq.doors import Engine, Grader
-from mlflow_mcq.errors import SettingsError
+from mlflow_mcq.doors import Engine, Grader, Tokenizer
+from mlflow_mcq.engines.label_scores import LabelScorer
+from mlflow_mcq.engines.local import LocalChat
+from mlflow_mcq.engines.tokenizer import ReplyTokenizer
+from mlflow_mcq.errors import ModelError, SettingsError
+from mlflow_mcq.extras import exam_of, judge_numbers, reader_numbers, spot_numbers
 from mlflow_mcq.graders import JudgeGrader
+from mlflow_mcq.logprob import summarize_logprobs
 from mlflow_mcq.pipeline import generate, grade
 from mlflow_mcq.records import Generation, Grade, Item, Request
+from mlflow_mcq.scores import LabelScores
 from mlflow_mcq.settings import Settings
 from mlflow_mcq.table import grades_frame
 
-__all__ = ["Arm", "compare_with_judge", "measure", "put", "read"]
+__all__ = ["Arm", "compare", "measure", "put", "read"]
 
 
 @dataclass
@@ -33,6 +39,8 @@ class Arm:
         grades: Grades by grader, in the order of ``generations``.
         summaries: Numbers by grader.
         judge: The judge that read them, if one did.
+        tokenizer: Of the evaluated model, where it is here.
+        scores: Letter scores of each prompt, where they were asked for.
         numbers: Numbers that belong to no single grader's rows.
     """
 
@@ -42,6 +50,8 @@ class Arm:
     grades: dict[str, tuple[Grade, ...]] = field(default_factory=dict)
     summaries: dict[str, metrics.Summary] = field(default_factory=dict)
     judge: JudgeGrader | None = None
+    tokenizer: Tokenizer | None = None
+    scores: tuple[LabelScores, ...] = ()
     numbers: metrics.Summary = field(default_factory=metrics.Summary)
 
     @property
@@ -72,10 +82,15 @@ class Arm:
 
 
 def measure(engine: Engine, requests: Sequence[Request], settings: Settings) -> Arm:
-    """Generate all rows."""
+    """Generate all rows, and score the letters where that is asked for."""
     start = time.monotonic()
     generations = generate(engine, requests, settings)
     arm = Arm(settings, generations, time.monotonic() - start)
+    chat = getattr(engine, "chat", None)
+    if isinstance(chat, LocalChat):
+        arm.tokenizer = ReplyTokenizer(chat.tokenizer)
+    if settings.logprob.enabled:
+        _score(arm, chat)
     reasons = [g.reply.finish_reason for g in generations]
     n_failed = len(generations) - len(arm.answered)
     arm.numbers.rate("generation/error_rate", n_failed, len(generations), "rows")
@@ -86,6 +101,18 @@ def measure(engine: Engine, requests: Sequence[Request], settings: Settings) -> 
         "generation/seconds": arm.seconds,
     }
     return arm
+
+
+def _score(arm: Arm, chat: object) -> None:
+    """Score the letters; a diagnostic must not cost generations that are done."""
+    if not isinstance(chat, LocalChat):
+        arm.numbers.undefined["logprob/accuracy"] = "undefined: the model is not in memory here"
+        return
+    prompts = list({g.key[:3]: g.prompt for g in arm.generations}.values())
+    try:
+        arm.scores = tuple(LabelScorer(chat, thinking=arm.settings.thinking).score(prompts))
+    except ModelError as error:
+        arm.numbers.undefined["logprob/accuracy"] = f"undefined: {error}"
 
 
 def read(arm: Arm, graders: Iterable[Grader]) -> list[str]:
@@ -99,42 +126,35 @@ def read(arm: Arm, graders: Iterable[Grader]) -> list[str]:
         if grader.name not in arm.grades:
             put(arm, grader, grade(grader, arm.answered))
             fresh.append(grader.name)
-    compare_with_judge(arm)
+    compare(arm)
     return fresh
 
 
 def put(arm: Arm, grader: Grader, grades: tuple[Grade, ...]) -> None:
-    """Enter what a grader has read, with its numbers; a judge is checked as well."""
+    """Enter what a grader has read, with its numbers; a judge is examined as well."""
     arm.grades[grader.name] = grades
     judged = isinstance(grader, JudgeGrader)
-    arm.summaries[grader.name] = metrics.summarize(grades_frame(grades), judged=judged)
+    summary = metrics.summarize(grades_frame(grades), judged=judged)
     if isinstance(grader, JudgeGrader):
         arm.judge = grader
-        _check_judge(arm, grader)
+        summary.add(judge_numbers(grader, grades, exam_of(grader)))
+    summary.values |= reader_numbers(grader.name, grades)
+    arm.summaries[grader.name] = summary
 
 
-def _check_judge(arm: Arm, judge: JudgeGrader) -> None:
-    grades = arm.grades[judge.name]
-    asked = sum(1 for one in grades if one.judge or one.error)
-    check = judge.check(grades)
-    summary = arm.summaries[judge.name]
-    summary.rate("prefilter_rate", len(grades) - asked, len(grades), "rows")
-    summary.values["n_checked"] = float(check.n)
-    summary.values["n_check_failed"] = float(check.n_failed)
-    read_rows = check.n - check.n_failed
-    summary.rate("strict_agreement", check.n_agree, read_rows, "plain labels read by the judge")
-
-
-def compare_with_judge(arm: Arm) -> None:
-    """Enter how far each other grader differs from the judge, where there is one."""
-    if arm.judge is None:
-        return
-    judged = grades_frame(arm.grades[arm.judge.name])
-    for name, grades in arm.grades.items():
-        if name == arm.judge.name:
-            continue
-        found = metrics.disagreement(judged, grades_frame(grades))
+def compare(arm: Arm) -> None:
+    """Enter how far the readings differ from the judge's, and the letter scores from both."""
+    if arm.judge is not None:
+        judged = arm.grades[arm.judge.name]
         mine = arm.summaries[arm.judge.name]
-        for key, target in ((found.values, mine.values), (found.undefined, mine.undefined)):
-            if "disagreement" in key:
-                target[f"{name}_disagreement"] = key["disagreement"]  # type: ignore[assignment]
+        for name, grades in arm.grades.items():
+            if name != arm.judge.name:
+                found = metrics.disagreement(grades_frame(judged), grades_frame(grades))
+                mine.add(found.renamed({"disagreement": f"{name}_disagreement"}))
+            if name.startswith("regex_"):
+                arm.summaries[name].add(spot_numbers(judged, grades))
+    if arm.scores:
+        against = arm.grades.get("judge") or arm.grades.get("regex_bounded", ())
+        prior, seed = arm.settings.logprob.prior_items, arm.settings.seed
+        found = summarize_logprobs(arm.scores, against, prior_items=prior, seed=seed)
+        arm.summaries["logprob"] = found

@@ -59,9 +59,20 @@ def alarms_for(metrics: Mapping[str, float], limits: Thresholds | None = None) -
     """
     limits = limits or Thresholds()
     fired = []
+    if metrics.get("judge/exam_reliable") == 0.0:
+        kappa = metrics.get("judge/exam_kappa")
+        fired.append(
+            Alarm(
+                "judge_unreliable",
+                "the judge must pass the exam of labelled replies",
+                "it failed" + ("" if kappa is None else f" with a kappa of {kappa:.2f}"),
+                "Do not report judged numbers; name a stronger judge.",
+            )
+        )
     agreement = metrics.get("judge/strict_agreement")
     n_checked = metrics.get("judge/n_checked", 0.0)
-    if agreement is not None and agreement < limits.judge_agreement:
+    known = any(alarm.name == "judge_unreliable" for alarm in fired)
+    if not known and agreement is not None and agreement < limits.judge_agreement:
         fired.append(
             Alarm(
                 "judge_unreliable",

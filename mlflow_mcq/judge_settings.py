@@ -48,6 +48,8 @@ class JudgeSettings(BaseModel):
         batch_size: Rows at a time, for a local judge.
         check_rows: Rows that the strict rule settles and the judge reads as well, to
             measure the judge; 0 switches this off.
+        exam_replies: Replies of the shipped exam that are put to it; None takes all, 0 none.
+            The same judge sits each exam once on a machine.
         shuffle_options: Show the judge the options in an order of each row's own (seeded),
             so that the judge's preference for a position averages out.
         votes: Samples of each row; the reading with most votes counts, a tie is OTHER
@@ -74,6 +76,7 @@ class JudgeSettings(BaseModel):
     attempts: int = Field(default=2, ge=1)
     batch_size: int = Field(default=16, ge=1)
     check_rows: int = Field(default=50, ge=0)
+    exam_replies: int | None = Field(default=None, ge=0)
     shuffle_options: bool = False
     votes: int = Field(default=1, ge=1, le=25)
     panel: tuple[JudgeSettings, ...] = ()

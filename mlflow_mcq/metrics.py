@@ -6,6 +6,7 @@ gets a reason and no number, since a NaN breaks pages and a 0 is a lie.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -42,6 +43,18 @@ class Summary:
             self.values[name] = float(part) / float(whole)
         else:
             self.undefined[name] = f"undefined: 0 {of_what}"
+
+    def add(self, other: Summary) -> None:
+        """Take over what another one holds."""
+        self.values |= other.values
+        self.undefined |= other.undefined
+
+    def renamed(self, names: Mapping[str, str]) -> Summary:
+        """The numbers that have a new name, under it."""
+        return Summary(
+            {names[k]: v for k, v in self.values.items() if k in names},
+            {names[k]: v for k, v in self.undefined.items() if k in names},
+        )
 
 
 def summarize(grades: pd.DataFrame, *, judged: bool) -> Summary:

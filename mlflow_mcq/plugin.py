@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -24,7 +24,13 @@ if TYPE_CHECKING:
     from mlflow_mcq.arm import Arm
     from mlflow_mcq.doors import Grader
 
-__all__ = ["MODEL_TYPES", "JudgeEvaluator", "RegexEvaluator"]
+__all__ = [
+    "MODEL_TYPES",
+    "AnalogyEvaluator",
+    "JudgeEvaluator",
+    "RegexEvaluator",
+    "SimilarityEvaluator",
+]
 
 MODEL_TYPES = frozenset({"multiple-choice", "mcq"})
 _log = logging.getLogger(__name__)
@@ -66,15 +72,14 @@ class _McqEvaluator(ModelEvaluator):  # type: ignore[misc]  # MLflow ships no ty
         with _reported(run_id):
             _refuse(self.name, more)
             settings = read_settings(evaluator_config, self.name)
-            graders = self._graders(settings)  # a missing judge must cost no inference
+            choose = self._prepared(settings)  # a missing judge must cost no inference
             call = _Call(run_id, dataset, model, more.get("predictions"))
             arm = _ARMS.arm_of(call, settings)
-            return self._record(arm, graders, run_id, model, more.get("model_id"))
+            return self._record(arm, choose(arm), run_id, model, more.get("model_id"))
 
-    def _graders(self, settings: Settings) -> list[Grader]:
-        from mlflow_mcq.graders import REGEX_GRADERS
-
-        return list(REGEX_GRADERS.values())
+    def _prepared(self, settings: Settings) -> Callable[[Arm], list[Grader]]:
+        """Check and build what must be there before inference; the rest is left for after."""
+        raise AssertionError("each evaluator prepares its own graders")
 
     def _record(
         self, arm: Arm, graders: Sequence[Grader], run_id: str, model: Any, model_id: str | None
@@ -99,20 +104,58 @@ class RegexEvaluator(_McqEvaluator):
 
     name = "mcq_regex"
 
+    def _prepared(self, settings: Settings) -> Callable[[Arm], list[Grader]]:
+        return lambda arm: _regexes()
+
 
 class JudgeEvaluator(_McqEvaluator):
     """``mcq_judge``: a strict rule, then a three-way judge; regexes run beside it."""
 
     name = "mcq_judge"
 
-    def _graders(self, settings: Settings) -> list[Grader]:
-        from mlflow_mcq.engines.handle import connect_judge
+    def _prepared(self, settings: Settings) -> Callable[[Arm], list[Grader]]:
+        from mlflow_mcq.engines.handle import connect_judge, connect_panel
         from mlflow_mcq.graders import JudgeGrader
 
-        if settings.judge is None:
+        named = settings.judge
+        if named is None:
             raise JudgeNotConfigured
-        judge = JudgeGrader(connect_judge(settings.judge), settings.judge)
-        return [judge, *super()._graders(settings)]
+        judge = JudgeGrader(connect_judge(named), named, connect_panel(named))
+        return lambda arm: [judge, *_regexes()]
+
+
+class AnalogyEvaluator(_McqEvaluator):
+    """``mcq_analogy``: the option that occurs in the first 8 tokens of the reply."""
+
+    name = "mcq_analogy"
+
+    def _prepared(self, settings: Settings) -> Callable[[Arm], list[Grader]]:
+        from mlflow_mcq.engines.tokenizer import load_tokenizer
+        from mlflow_mcq.graders import AnalogyGrader
+
+        named = settings.analogy.tokenizer
+        tokenizer = load_tokenizer(named) if named else None
+        return lambda arm: [AnalogyGrader(settings.analogy, tokenizer or arm.tokenizer)]
+
+
+class SimilarityEvaluator(_McqEvaluator):
+    """``mcq_similarity``: the option nearest to the answer span in an embedding."""
+
+    name = "mcq_similarity"
+
+    def _prepared(self, settings: Settings) -> Callable[[Arm], list[Grader]]:
+        from mlflow_mcq.engines.embedder import SentenceEmbedder
+        from mlflow_mcq.graders import SimilarityGrader
+
+        chosen = settings.similarity
+        embedder = SentenceEmbedder(chosen.encoder, chosen.batch_size, chosen.cache_dir)
+        return lambda arm: [SimilarityGrader(embedder, chosen)]
+
+
+def _regexes() -> list[Grader]:
+    from mlflow_mcq.graders import REGEX_GRADERS
+
+    return [*REGEX_GRADERS.values()]
 
 
 @dataclass(frozen=True, eq=False, slots=True)

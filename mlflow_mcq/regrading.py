@@ -18,8 +18,8 @@ from mlflow import MlflowClient
 from mlflow.exceptions import MlflowException
 from mlflow.models.evaluation.base import EvaluationResult
 
-from mlflow_mcq.arm import Arm, compare_with_judge, put, read
-from mlflow_mcq.engines.handle import connect_judge
+from mlflow_mcq.arm import Arm, compare, put, read
+from mlflow_mcq.engines.handle import connect_judge, connect_panel
 from mlflow_mcq.errors import DataError, JudgeNotConfigured, SettingsError
 from mlflow_mcq.graders import REGEX_GRADERS, JudgeGrader
 from mlflow_mcq.judge_settings import JudgeSettings
@@ -68,7 +68,9 @@ def regrade(
         raise JudgeNotConfigured
     generations = generations_from(_stored_table(run_id, "mcq_generations"))
     kept = _kept(run_id, generations, wanted)
-    grader = JudgeGrader(connect_judge(settings.judge), settings.judge)
+    grader = JudgeGrader(
+        connect_judge(settings.judge), settings.judge, connect_panel(settings.judge)
+    )
     with mlflow.start_run(
         experiment_id=old.info.experiment_id, run_name=f"{old.info.run_name} (regraded)"
     ) as run:
@@ -76,7 +78,7 @@ def regrade(
         with quiet():
             put(arm, grader, _grades(grader, generations, kept))
             read(arm, REGEX_GRADERS.values())
-            compare_with_judge(arm)
+            compare(arm)
         log = RunLog(run.info.run_id)
         save_answers(arm, log)
         values = report(arm, log, list(arm.grades), None, means=True)

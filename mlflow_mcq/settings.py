@@ -34,7 +34,7 @@ __all__ = [
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
-EVALUATORS = ("mcq_judge", "mcq_regex")
+EVALUATORS = ("mcq_judge", "mcq_regex", "mcq_analogy", "mcq_similarity")
 """Our evaluators, as a configuration is nested by their names."""
 
 

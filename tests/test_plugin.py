@@ -87,7 +87,8 @@ def reading_judge(request: dict[str, Any], n_calls: int) -> str:
 
 
 def judged_by(server: FakeServer, **settings: Any) -> dict[str, Any]:
-    return {"model": "fake-judge", "base_url": server.url, "max_retries": 2, **settings}
+    where = {"model": "fake-judge", "base_url": server.url}
+    return {**where, "max_retries": 2, "exam_replies": 0, **settings}
 
 
 def evaluate(model: Any, data: Any = FRAME, evaluators: Any = "mcq_regex", **more: Any) -> Any:
@@ -720,3 +721,91 @@ def test_answers_are_kept_when_the_reading_breaks(
     assert client.get_run(run.info.run_id).data.tags["mcq.error"] == "KeyboardInterrupt"
     path = client.download_artifacts(run.info.run_id, "mcq_generations.parquet")
     assert len(pd.read_parquet(path)) == N_ROWS
+
+
+# --- further readers ----------------------------------------------------------------
+
+
+def test_a_judge_sits_its_exam_once_on_a_machine(
+    judge_server: Callable[[Script], FakeServer],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MLFLOW_MCQ_CACHE", str(tmp_path))
+    server = judge_server(lambda request, n: "A")
+    config = {"judge": judged_by(server, exam_replies=20, check_rows=0)}
+    first = evaluate(bare_oracle, evaluators="mcq_judge", evaluator_config=config)
+    assert len(server.requests) == 20
+    assert first.metrics["judge/exam_n_replies"] == 20
+    assert first.metrics["judge/exam_reliable"] == 0
+    assert first.metrics["judge/exam_letter_bias_slot_1"] > 0.3
+    assert "judge_unreliable" in run_of(first).data.tags["mcq.alarms"]
+    second = evaluate(bare_oracle, evaluators="mcq_judge", evaluator_config=config)
+    assert len(server.requests) == 20
+    assert second.metrics["judge/exam_kappa"] == first.metrics["judge/exam_kappa"]
+
+
+def test_what_a_judge_cost_and_what_a_parser_would_have_said(judge: FakeServer) -> None:
+    config = {"judge": judged_by(judge, prices={"prompt": 1.0, "reply": 2.0})}
+    result = evaluate(oracle, evaluators="mcq_judge", evaluator_config=config)
+    assert result.metrics["judge/n_calls"] == len(judge.requests) == N_ROWS
+    assert result.metrics["judge/prompt_tokens"] == 7 * N_ROWS
+    assert result.metrics["judge/cost"] == pytest.approx((7 + 2 * 3) * N_ROWS / 1e6)
+    assert result.metrics["regex_naive/spot_n"] == N_ROWS
+    wrong = result.metrics["regex_naive/spot_n_wrong_letter"]
+    assert result.metrics["regex_naive/spot_rate"] == wrong / N_ROWS > 0
+
+
+def test_a_panel_votes(judge_server: Callable[[Script], FakeServer], judge: FakeServer) -> None:
+    other = judge_server(lambda request, n: "OTHER")
+    member = {"model": "sceptic", "base_url": other.url}
+    config = {"judge": judged_by(judge, panel=[member, {**member, "model": "sceptic-2"}])}
+    result = evaluate(oracle, evaluators="mcq_judge", evaluator_config=config)
+    assert result.metrics["judge/other_rate"] == 1
+    assert len(other.requests) == 2 * N_ROWS
+
+
+def test_the_analogy_match_reads_a_window_of_tokens() -> None:
+    from tiny import byte_tokenizer, tiny_model
+
+    def speaks(frame: pd.DataFrame) -> list[str]:
+        return ["mercury, of course"] * len(frame)
+
+    result = evaluate(speaks, evaluators=["mcq_analogy"])
+    assert result.metrics["analogy/accuracy"] == 3 / N_ROWS
+    assert result.metrics["analogy/no_match_rate"] == 2 / N_ROWS
+    assert result.metrics["analogy/window_unverified_rate"] == 1
+    local = mlflow_mcq.local_model(tiny_model(max_position_embeddings=1024), byte_tokenizer())
+    known = evaluate(local, evaluators=["mcq_analogy"], evaluator_config=None)
+    assert known.metrics["analogy/window_unverified_rate"] == 0
+
+
+def test_similarity_reads_the_meaning_of_the_answer_span() -> None:
+    def paraphrases(frame: pd.DataFrame) -> list[str]:
+        return [
+            "The answer is quicksilver, the liquid metal mercury."
+            if "metal" in prompt
+            else "The answer is our sun."
+            for prompt in frame["prompt"]
+        ]
+
+    config = {"mcq_similarity": {"similarity": {"encoder": "demo:minilm", "floor": 0.3}}}
+    result = evaluate(paraphrases, evaluators=["mcq_similarity"], evaluator_config=config)
+    assert result.metrics["similarity/accuracy"] == 1
+    assert result.metrics["similarity/accuracy_forced"] == 1
+    assert result.metrics["similarity/level_1_rate"] == 1
+
+
+def test_letter_scores_are_a_diagnostic_beside_the_answers() -> None:
+    from tiny import byte_tokenizer, tiny_model
+
+    local = mlflow_mcq.local_model(tiny_model(max_position_embeddings=1024), byte_tokenizer())
+    config = {"max_new_tokens": 3, "logprob": {"enabled": True}}
+    result = evaluate(local, evaluator_config=config)
+    assert result.metrics["logprob/n_rows"] == N_ROWS
+    assert 0 <= result.metrics["logprob/accuracy"] <= 1
+    assert run_of(result).data.metrics["logprob/accuracy"] == result.metrics["logprob/accuracy"]
+    absent = evaluate(parrot, evaluator_config={"logprob": {"enabled": True}})
+    assert "logprob/accuracy" not in absent.metrics
+    notes = absent.tables["mcq_summary"].set_index("metric")["note"]
+    assert "not in memory" in notes["logprob/accuracy"]

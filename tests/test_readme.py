@@ -20,6 +20,7 @@ def test_every_python_block_runs_in_order(
 ) -> None:
     server = judge_server(lambda request, n: "OTHER")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+    monkeypatch.setenv("MLFLOW_MCQ_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)  # MLflow puts artifacts beside the caller
     before = mlflow.get_tracking_uri()
     mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/mlflow.db")
@@ -32,7 +33,7 @@ def test_every_python_block_runs_in_order(
             exec(compile(code, "README.md", "exec"), names)
     finally:
         mlflow.set_tracking_uri(before)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     # "The answer is A." is settled by the strict rule; the judge says OTHER to it.
     assert names["result"].metrics["judge/prefilter_rate"] == 1
     assert names["result"].metrics["judge/strict_agreement"] == 0
@@ -47,10 +48,13 @@ def test_the_two_commands_stand_where_machines_find_them(name: str) -> None:
 
 
 def test_settings_and_protocols_are_all_described() -> None:
+    from mlflow_mcq.judge_settings import JudgeSettings
     from mlflow_mcq.prompts import PROTOCOLS
-    from mlflow_mcq.settings import Columns, JudgeSettings, Settings
+    from mlflow_mcq.reader_settings import AnalogySettings, LogprobSettings, SimilaritySettings
+    from mlflow_mcq.settings import Columns, Settings
 
-    for known in (Settings, JudgeSettings, Columns):
+    readers = (AnalogySettings, LogprobSettings, SimilaritySettings)
+    for known in (Settings, JudgeSettings, Columns, *readers):
         for name in known.model_fields:
             assert f"`{name}`" in README, name
     for name in PROTOCOLS:

@@ -170,9 +170,9 @@ def test_every_shipped_recipe_is_usable() -> None:
 
 def test_the_project_file_passes_everything_on() -> None:
     project = yaml.safe_load((ROOT / "MLproject").read_text(encoding="utf-8"))
-    main_entry = project["entry_points"]["main"]
-    assert set(re.findall(r"\{(\w+)\}", main_entry["command"])) == set(main_entry["parameters"])
-    assert not any("key" in name and not name.endswith("_env") for name in main_entry["parameters"])
+    for entry in project["entry_points"].values():
+        assert set(re.findall(r"\{(\w+)\}", entry["command"])) == set(entry["parameters"])
+        assert not any("key" in name and not name.endswith("_env") for name in entry["parameters"])
     assert (ROOT / project["python_env"]).is_file()
 
 

@@ -44,7 +44,8 @@ def rambler(frame: pd.DataFrame) -> list[str]:
 
 
 def judged_by(server: FakeServer, **settings: Any) -> dict[str, Any]:
-    return {"model": "fake", "base_url": server.url, "max_retries": 0, **settings}
+    where = {"model": "fake", "base_url": server.url}
+    return {**where, "max_retries": 0, "exam_replies": 0, **settings}
 
 
 def grades_of(result: Any) -> pd.DataFrame:
@@ -105,6 +106,24 @@ def test_a_run_without_a_judge_can_be_judged_later(
     first = mlflow_mcq.evaluate(rambler, DATA, evaluators=["mcq_regex"])
     second = mlflow_mcq.regrade(first.run_id, judged_by(judge_server(lambda r, n: "A")))
     assert second.metrics["judge/accuracy"] == 0.5
+
+
+def test_the_command_line_regrades(
+    store: Path,
+    judge_server: Callable[[Script], FakeServer],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from mlflow_mcq.__main__ import main
+
+    monkeypatch.setenv("MLFLOW_MCQ_CACHE", str(store / "cache"))
+    first = mlflow_mcq.evaluate(rambler, DATA, evaluators=["mcq_regex"])
+    server = judge_server(lambda request, n: "OTHER")
+    command = ["regrade", first.run_id, "--judge-model", "m", "--judge-url", server.url]
+    assert main(command) == 0
+    assert "regraded" in capsys.readouterr().out
+    assert main(["regrade", first.run_id]) == 2
+    assert "judge.model" in capsys.readouterr().err
 
 
 def test_what_cannot_be_regraded_says_why(store: Path) -> None:

@@ -1,0 +1,85 @@
+"""Numbers that only one kind of grader has: exam, usage, window, span levels, scores."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from mlflow_mcq.graders import JudgeGrader, spot_check
+from mlflow_mcq.graders.exam import ExamReply, ExamReport, examine_judge, load_exam
+from mlflow_mcq.metrics import Summary
+from mlflow_mcq.records import Grade
+
+__all__ = ["exam_of", "judge_numbers", "reader_numbers", "spot_numbers"]
+
+
+def exam_of(judge: JudgeGrader) -> ExamReport | None:
+    """Let a judge sit the exam that its settings ask for; None where they ask for none.
+
+    Kept on disk by fingerprint: the arms of a comparison share one judge, and one exam.
+    """
+    n = judge.settings.exam_replies
+    if n == 0:
+        return None
+    folder = judge.settings.cache_dir or str(_home() / "exams")
+    return examine_judge(judge, cache_dir=folder, replies=_drawn(load_exam(), n))
+
+
+def _drawn(replies: Sequence[ExamReply], n: int | None) -> Sequence[ExamReply]:
+    if n is None or n >= len(replies):
+        return replies
+    return sorted(replies, key=lambda one: hashlib.sha256(one.id.encode()).digest())[:n]
+
+
+def _home() -> Path:
+    return Path(os.environ.get("MLFLOW_MCQ_CACHE") or Path.home() / ".cache" / "mlflow_mcq")
+
+
+def judge_numbers(judge: JudgeGrader, grades: Sequence[Grade], exam: ExamReport | None) -> Summary:
+    """What is known of a judge: how it did on plain labels and in the exam, and its cost."""
+    summary = Summary()
+    asked = sum(1 for one in grades if one.judge or one.error)
+    check = judge.check(grades)
+    summary.rate("prefilter_rate", len(grades) - asked, len(grades), "rows")
+    read = check.n - check.n_failed
+    summary.rate("strict_agreement", check.n_agree, read, "plain labels read by the judge")
+    summary.values |= {"n_checked": float(check.n), "n_check_failed": float(check.n_failed)}
+    if exam is not None:
+        summary.values |= exam.numbers()
+        summary.undefined |= exam.undefined()
+    usage = judge.usage.named()
+    summary.values |= {name.partition("/")[2]: value for name, value in usage.items()}
+    return summary
+
+
+def spot_numbers(judged: Sequence[Grade], parsed: Sequence[Grade]) -> Summary:
+    """What a published parser would have said on 100 rows that the judge has read."""
+    check = spot_check(judged, parsed)
+    summary = Summary(
+        {
+            "spot_n": float(check.n),
+            "spot_n_wrong_letter": float(check.n_wrong_letter),
+            "spot_n_coerced_other": float(check.n_coerced_other),
+            "spot_n_missed": float(check.n_missed),
+        }
+    )
+    if check.rate is None:
+        summary.undefined["spot_rate"] = "undefined: 0 rows to check"
+    else:
+        summary.values["spot_rate"] = check.rate
+    return summary
+
+
+def reader_numbers(name: str, grades: Sequence[Grade]) -> dict[str, float]:
+    """The numbers of a grader's own; nothing for one that has none."""
+    if name == "analogy":
+        from mlflow_mcq.graders.analogy import analogy_numbers
+
+        return analogy_numbers(grades)
+    if name == "similarity":
+        from mlflow_mcq.graders.similarity import similarity_numbers
+
+        return similarity_numbers(grades)
+    return {}
