@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 __all__ = ["Alarm", "Thresholds", "alarms_for"]
@@ -58,79 +58,103 @@ def alarms_for(metrics: Mapping[str, float], limits: Thresholds | None = None) -
         ['judge_unreliable']
     """
     limits = limits or Thresholds()
-    fired = []
-    if metrics.get("judge/exam_reliable") == 0.0:
-        kappa = metrics.get("judge/exam_kappa")
-        fired.append(
-            Alarm(
-                "judge_unreliable",
-                "the judge must pass the exam of labelled replies",
-                "it failed" + ("" if kappa is None else f" with a kappa of {kappa:.2f}"),
-                "Do not report judged numbers; name a stronger judge.",
-            )
-        )
+    fired = [alarm for rule in _RULES if (alarm := rule(metrics, limits)) is not None]
+    # Two rules may call a judge unreliable; a reader needs to be told once.
+    return list({alarm.name: alarm for alarm in reversed(fired)}.values())[::-1]
+
+
+def _judge_fails_exam(metrics: Mapping[str, float], limits: Thresholds) -> Alarm | None:
+    if metrics.get("judge/exam_reliable") != 0.0:
+        return None
+    kappa = metrics.get("judge/exam_kappa")
+    return Alarm(
+        "judge_unreliable",
+        "the judge must pass the exam of labelled replies",
+        "it failed" + ("" if kappa is None else f" with a kappa of {kappa:.2f}"),
+        "Do not report judged numbers; name a stronger judge.",
+    )
+
+
+def _judge_misreads_labels(metrics: Mapping[str, float], limits: Thresholds) -> Alarm | None:
     agreement = metrics.get("judge/strict_agreement")
+    if agreement is None or agreement >= limits.judge_agreement:
+        return None
     n_checked = metrics.get("judge/n_checked", 0.0)
-    known = any(alarm.name == "judge_unreliable" for alarm in fired)
-    if not known and agreement is not None and agreement < limits.judge_agreement:
-        fired.append(
-            Alarm(
-                "judge_unreliable",
-                f"the judge must read at least {limits.judge_agreement:.0%} of plain labels right",
-                f"it read {agreement:.0%} of {n_checked:.0f} answers that are nothing but a label",
-                "Do not report judged numbers; name a stronger judge.",
-            )
-        )
-    if metrics.get("judge/judge_error_rate", 0.0) > limits.judge_errors:
-        fired.append(
-            Alarm(
-                "judge_errors",
-                f"at most {limits.judge_errors:.0%} of rows may lack a verdict",
-                f"{metrics['judge/n_judge_errors']:.0f} of {metrics['judge/n_rows']:.0f} rows do",
-                "See the column error of mcq_grades; these rows are in no denominator.",
-            )
-        )
-    if metrics.get("generation/error_rate", 0.0) > 0:
-        fired.append(
-            Alarm(
-                "generations_failed",
-                "every row must be answered by the model",
-                f"{metrics['generation/error_rate']:.1%} of rows were not",
-                "See the column error of mcq_generations; these rows are in no denominator.",
-            )
-        )
+    return Alarm(
+        "judge_unreliable",
+        f"the judge must read at least {limits.judge_agreement:.0%} of plain labels right",
+        f"it read {agreement:.0%} of {n_checked:.0f} answers that are nothing but a label",
+        "Do not report judged numbers; name a stronger judge.",
+    )
+
+
+def _judge_errors(metrics: Mapping[str, float], limits: Thresholds) -> Alarm | None:
+    if metrics.get("judge/judge_error_rate", 0.0) <= limits.judge_errors:
+        return None
+    return Alarm(
+        "judge_errors",
+        f"at most {limits.judge_errors:.0%} of rows may lack a verdict",
+        f"{metrics['judge/n_judge_errors']:.0f} of {metrics['judge/n_rows']:.0f} rows do",
+        "See the column error of mcq_grades; these rows are in no denominator. Regrade them.",
+    )
+
+
+def _generations_failed(metrics: Mapping[str, float], limits: Thresholds) -> Alarm | None:
+    rate = metrics.get("generation/error_rate", 0.0)
+    if rate <= 0:
+        return None
+    return Alarm(
+        "generations_failed",
+        "every row must be answered by the model",
+        f"{rate:.1%} of rows were not",
+        "See the column error of mcq_generations; these rows are in no denominator.",
+    )
+
+
+def _regex_differs(metrics: Mapping[str, float], limits: Thresholds) -> Alarm | None:
     differs = metrics.get("judge/regex_bounded_disagreement", 0.0)
-    if differs > limits.regex_disagreement:
-        fired.append(
-            Alarm(
-                "regex_judge_disagreement",
-                f"regex and judge may differ on at most {limits.regex_disagreement:.0%} of rows",
-                f"they differ on {differs:.1%}",
-                "Read the differing rows at the top of mcq_grades before comparing with a paper.",
-            )
-        )
-    if metrics.get("generation/n_prompt_too_long", 0.0):
-        fired.append(
-            Alarm(
-                "prompts_too_long",
-                "every prompt must fit the model; none is ever cut",
-                f"{metrics['generation/n_prompt_too_long']:.0f} were not asked and count as OTHER",
-                "Use a model with a longer context, shorter items or fewer new tokens.",
-            )
-        )
-    return [*fired, *_logprob_alarms(metrics, limits)]
+    if differs <= limits.regex_disagreement:
+        return None
+    return Alarm(
+        "regex_judge_disagreement",
+        f"regex and judge may differ on at most {limits.regex_disagreement:.0%} of rows",
+        f"they differ on {differs:.1%}",
+        "Read the differing rows at the top of mcq_grades before comparing with a paper.",
+    )
 
 
-def _logprob_alarms(metrics: Mapping[str, float], limits: Thresholds) -> list[Alarm]:
+def _prompts_too_long(metrics: Mapping[str, float], limits: Thresholds) -> Alarm | None:
+    n_rows = metrics.get("generation/n_prompt_too_long", 0.0)
+    if not n_rows:
+        return None
+    return Alarm(
+        "prompts_too_long",
+        "every prompt must fit the model; none is ever cut",
+        f"{n_rows:.0f} were not asked and count as OTHER",
+        "Use a model with a longer context, shorter items or fewer new tokens.",
+    )
+
+
+def _logprob_differs(metrics: Mapping[str, float], limits: Thresholds) -> Alarm | None:
     differs = metrics.get("logprob/generation_disagreement", 0.0)
     if differs <= limits.logprob_disagreement:
-        return []
-    return [
-        Alarm(
-            "logprob_diagnostic_only",
-            "label log-probabilities and answers may differ on at most "
-            f"{limits.logprob_disagreement:.0%} of rows",
-            f"they differ on {differs:.1%} of the rows whose answer names an option",
-            "Report the generated answers; logprob/... says nothing about what users will read.",
-        )
-    ]
+        return None
+    return Alarm(
+        "logprob_diagnostic_only",
+        "label log-probabilities and answers may differ on at most "
+        f"{limits.logprob_disagreement:.0%} of rows",
+        f"they differ on {differs:.1%} of the rows whose answer names an option",
+        "Report the generated answers; logprob/... says nothing about what users will read.",
+    )
+
+
+_RULES: tuple[Callable[[Mapping[str, float], Thresholds], Alarm | None], ...] = (
+    _judge_fails_exam,
+    _judge_misreads_labels,
+    _judge_errors,
+    _generations_failed,
+    _regex_differs,
+    _prompts_too_long,
+    _logprob_differs,
+)
+"""The gravest first."""

@@ -23,7 +23,14 @@ WELL = {
     [
         pytest.param({}, [], id="a sound run"),
         pytest.param({"judge/strict_agreement": 0.94}, ["judge_unreliable"], id="weak judge"),
+        pytest.param({"judge/exam_reliable": 0.0}, ["judge_unreliable"], id="failed exam"),
+        pytest.param(
+            {"judge/exam_reliable": 0.0, "judge/strict_agreement": 0.5},
+            ["judge_unreliable"],
+            id="unreliable twice, said once",
+        ),
         pytest.param({"judge/judge_error_rate": 0.02}, ["judge_errors"], id="failing judge"),
+        pytest.param({"generation/error_rate": 0.001}, ["generations_failed"], id="lost rows"),
         pytest.param(
             {"judge/regex_bounded_disagreement": 0.051}, ["regex_judge_disagreement"], id="parser"
         ),
