@@ -6,62 +6,22 @@ import random
 
 import pytest
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from tiny import (
+    BOS,
+    DROPS_SYSTEM,
+    EOS,
+    NO_SYSTEM,
+    PLAIN_TEMPLATE,
+    THINKS,
+    byte_tokenizer,
+    tiny_model,
+)
+from transformers import LlamaForCausalLM
 
 from mlflow_mcq.doors import Chat
 from mlflow_mcq.engines.local import LocalChat, load_local
 from mlflow_mcq.errors import ModelError
 from mlflow_mcq.records import Decoding, Message, Query, Reply
-
-BOS, EOS = 0, 1
-PLAIN_TEMPLATE = (
-    "{{ bos_token }}{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}"
-    "{% if add_generation_prompt %}[assistant]{% endif %}"
-)
-NO_SYSTEM = (
-    "{% if messages[0].role == 'system' %}{{ raise_exception('no system role') }}{% endif %}"
-    + PLAIN_TEMPLATE
-)
-DROPS_SYSTEM = PLAIN_TEMPLATE.replace("[{{ m.role }}]", "").replace(
-    "{{ m.content }}", "{% if m.role != 'system' %}[{{ m.role }}]{{ m.content }}{% endif %}"
-)
-THINKS = PLAIN_TEMPLATE + "{% if enable_thinking is defined %}<{{ enable_thinking }}>{% endif %}"
-
-
-def byte_tokenizer(template: str | None = None, pad: str | None = None) -> PreTrainedTokenizerFast:
-    """One token for each byte, with BOS in front of plain text as Llama has it."""
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    vocab = {token: place for place, token in enumerate(["<s>", "</s>", *alphabet])}
-    raw = Tokenizer(models.BPE(vocab=vocab, merges=[]))
-    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    raw.decoder = decoders.ByteLevel()
-    raw.post_processor = processors.TemplateProcessing(
-        single="<s> $A", special_tokens=[("<s>", BOS)]
-    )
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=raw, bos_token="<s>", eos_token="</s>", pad_token=pad
-    )
-    tokenizer.chat_template = template
-    return tokenizer
-
-
-def tiny_model(seed: int = 0, **changes: object) -> LlamaForCausalLM:
-    """A random model, with weights large enough that its answers differ."""
-    torch.manual_seed(seed)
-    config = LlamaConfig(
-        vocab_size=258,
-        hidden_size=32,
-        intermediate_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        max_position_embeddings=256,
-        initializer_range=0.4,
-        bos_token_id=BOS,
-        eos_token_id=EOS,
-        **changes,
-    )
-    return LlamaForCausalLM(config).float().eval()
 
 
 def tiny_chat(template: str | None = None, batch_size: int = 8) -> LocalChat:
