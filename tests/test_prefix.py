@@ -10,7 +10,7 @@ from tiny import byte_tokenizer, tiny_model
 from transformers import GPT2Config, GPT2LMHeadModel, MistralConfig, MistralForCausalLM
 
 from mlflow_mcq.engines.local import LocalChat
-from mlflow_mcq.engines.prefix import SharedPrefix, shared_length
+from mlflow_mcq.engines.prefix import SharedPrefix, families, shared_length
 from mlflow_mcq.records import Decoding, Query
 
 SHARED = "Rules that every prompt begins with, long enough to be worth it. "
@@ -115,3 +115,33 @@ def test_a_model_for_which_it_is_wrong_is_found_out(monkeypatch: pytest.MonkeyPa
     assert together == texts(
         LocalChat(tiny_model(), byte_tokenizer(), 4), PROMPTS, Decoding(max_new_tokens=8)
     )
+
+
+@pytest.mark.parametrize(
+    ("rows", "groups"),
+    [
+        pytest.param([[1] * 9 + [2], [1] * 9 + [3]], [[0, 1]], id="one beginning"),
+        pytest.param(
+            [[1, *[2] * 60, 5], [1, *[3] * 60, 5], [1, *[2] * 60, 6]], [[0, 2], [1]], id="two"
+        ),
+        pytest.param([[n, 1, 1] for n in range(6)], [[0, 1, 2, 3, 4, 5]], id="each its own"),
+        pytest.param([[1, 2, 2, 5], [1, 3, 3, 5]], [[0, 1]], id="too short to be worth it"),
+        pytest.param([], [[]], id="none"),
+    ],
+)
+def test_families(rows: list[list[int]], groups: list[list[int]]) -> None:
+    assert families(rows) == groups
+
+
+def test_two_kinds_of_prompts_are_answered_as_each_alone() -> None:
+    other = [Query("Dashes: " + SHARED + "y" * n + "!") for n in (3, 8, 5)]
+    mixed = [query for pair in zip(PROMPTS, other, strict=False) for query in pair]
+    model, tokenizer = tiny_model(), byte_tokenizer()
+    chat = LocalChat(model, tokenizer, 4)
+    together = texts(chat, mixed, Decoding(max_new_tokens=8))
+    assert chat._prefix_shown
+    alone = [
+        texts(LocalChat(model, tokenizer), [query], Decoding(max_new_tokens=8))[0]
+        for query in mixed
+    ]
+    assert together == alone

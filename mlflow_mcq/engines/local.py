@@ -17,7 +17,7 @@ from mlflow_mcq.engines.decoding import (
     samplers,
 )
 from mlflow_mcq.engines.memory import within_memory
-from mlflow_mcq.engines.prefix import SharedPrefix
+from mlflow_mcq.engines.prefix import SharedPrefix, families
 from mlflow_mcq.engines.weights import longest_text, weights_fingerprint
 from mlflow_mcq.errors import ModelError
 from mlflow_mcq.records import Decoding, Message, Query, Reply
@@ -100,7 +100,8 @@ class LocalChat:
             else:
                 # Never cut: a prompt without its head is another question.
                 yield from _each(row, _unanswered(row, "prompt_too_long"))
-        yield from self._in_batches(fitting, decoding)
+        for places in families([row.ids for row in fitting]):
+            yield from self._in_batches([fitting[place] for place in places], decoding)
 
     def _in_batches(self, rows: list[_Row], decoding: Decoding) -> Iterator[tuple[int, Reply]]:
         rows.sort(key=lambda row: len(row.ids), reverse=True)
