@@ -57,19 +57,11 @@ def _run(given: dict[str, str]) -> None:
 
 
 def _regrade(given: dict[str, str]) -> None:
-    from mlflow_mcq.recipe import ArmResult
+    from mlflow_mcq.recipe import JUDGE_WORDS, ArmResult
     from mlflow_mcq.regrading import regrade
     from mlflow_mcq.terminal import show_results
 
-    judge = {
-        name: given[key]
-        for key, name in (
-            ("judge_model", "model"),
-            ("judge_url", "base_url"),
-            ("judge_key_env", "api_key_env"),
-        )
-        if given[key]
-    }
+    judge = {name: given[key] for key, name in JUDGE_WORDS.items() if given[key]}
     result = regrade(given["run_id"], judge or None, only=given["only"])
     show_results([ArmResult("regraded", result.run_id, result.metrics, "none")])
 

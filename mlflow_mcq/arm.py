@@ -10,6 +10,8 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+import pandas as pd
+
 from mlflow_mcq import metrics
 from mlflow_mcq.doors import Engine, Grader, Tokenizer
 from mlflow_mcq.engines.label_scores import LabelScorer
@@ -25,7 +27,7 @@ from mlflow_mcq.scores import LabelScores
 from mlflow_mcq.settings import Settings
 from mlflow_mcq.table import grades_frame
 
-__all__ = ["Arm", "compare", "measure", "put", "read"]
+__all__ = ["Arm", "compare", "count", "measure", "put", "read"]
 
 
 @dataclass
@@ -37,6 +39,7 @@ class Arm:
         generations: The answers.
         seconds: Time that generation took.
         grades: Grades by grader, in the order of ``generations``.
+        frames: The same as tables, made once.
         summaries: Numbers by grader.
         judge: The judge that read them, if one did.
         tokenizer: Of the evaluated model, where it is here.
@@ -48,6 +51,7 @@ class Arm:
     generations: tuple[Generation, ...]
     seconds: float
     grades: dict[str, tuple[Grade, ...]] = field(default_factory=dict)
+    frames: dict[str, pd.DataFrame] = field(default_factory=dict)
     summaries: dict[str, metrics.Summary] = field(default_factory=dict)
     judge: JudgeGrader | None = None
     tokenizer: Tokenizer | None = None
@@ -91,16 +95,21 @@ def measure(engine: Engine, requests: Sequence[Request], settings: Settings) -> 
         arm.tokenizer = ReplyTokenizer(chat.tokenizer)
     if settings.logprob.enabled:
         _score(arm, chat)
-    reasons = [g.reply.finish_reason for g in generations]
-    n_failed = len(generations) - len(arm.answered)
-    arm.numbers.rate("generation/error_rate", n_failed, len(generations), "rows")
+    count(arm)
+    arm.numbers.values["generation/seconds"] = arm.seconds
+    return arm
+
+
+def count(arm: Arm) -> None:
+    """Enter how many rows there are, and how many were cut, too long or never answered."""
+    reasons = [g.reply.finish_reason for g in arm.generations]
+    n_failed = len(arm.generations) - len(arm.answered)
+    arm.numbers.rate("generation/error_rate", n_failed, len(arm.generations), "rows")
     arm.numbers.values |= {
-        "generation/n_rows": float(len(generations)),
+        "generation/n_rows": float(len(arm.generations)),
         "generation/n_truncated": float(reasons.count("length")),
         "generation/n_prompt_too_long": float(reasons.count("prompt_too_long")),
-        "generation/seconds": arm.seconds,
     }
-    return arm
 
 
 def _score(arm: Arm, chat: object) -> None:
@@ -133,8 +142,8 @@ def read(arm: Arm, graders: Iterable[Grader]) -> list[str]:
 def put(arm: Arm, grader: Grader, grades: tuple[Grade, ...]) -> None:
     """Enter what a grader has read, with its numbers; a judge is examined as well."""
     arm.grades[grader.name] = grades
-    judged = isinstance(grader, JudgeGrader)
-    summary = metrics.summarize(grades_frame(grades), judged=judged)
+    frame = arm.frames[grader.name] = grades_frame(grades)
+    summary = metrics.summarize(frame, judged=isinstance(grader, JudgeGrader))
     if isinstance(grader, JudgeGrader):
         arm.judge = grader
         summary.add(judge_numbers(grader, grades, exam_of(grader)))
@@ -149,7 +158,7 @@ def compare(arm: Arm) -> None:
         mine = arm.summaries[arm.judge.name]
         for name, grades in arm.grades.items():
             if name != arm.judge.name:
-                found = metrics.disagreement(grades_frame(judged), grades_frame(grades))
+                found = metrics.disagreement(arm.frames[arm.judge.name], arm.frames[name])
                 mine.add(found.renamed({"disagreement": f"{name}_disagreement"}))
             if name.startswith("regex_"):
                 arm.summaries[name].add(spot_numbers(judged, grades))

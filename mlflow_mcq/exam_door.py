@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from mlflow_mcq.doors import Chat
-from mlflow_mcq.engines.handle import ModelHandle, connect_judge
+from mlflow_mcq.engines.handle import ModelHandle
 from mlflow_mcq.errors import JudgeNotConfigured, SettingsError
 from mlflow_mcq.graders import exam
 from mlflow_mcq.graders.judge import JudgeGrader
 from mlflow_mcq.judge_settings import JudgeSettings
+from mlflow_mcq.judges import judge_of
 from mlflow_mcq.settings import read_settings
 
 __all__ = ["examine_judge"]
@@ -46,8 +47,7 @@ def examine_judge(
     if isinstance(judge, (JudgeSettings, Mapping)):
         if settings is not None:
             raise SettingsError("settings", "are given twice: the judge is settings already")
-        settings = _named(judge)
-        judge = connect_judge(settings)
+        judge = judge_of(_named(judge))
     elif isinstance(judge, ModelHandle):
         judge = judge.chat
     if not isinstance(judge, (JudgeGrader, Chat)):

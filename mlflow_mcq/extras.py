@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Sequence
-from pathlib import Path
 
+from mlflow_mcq.cache_home import cache_home
 from mlflow_mcq.graders import JudgeGrader, spot_check
 from mlflow_mcq.graders.exam import ExamReply, ExamReport, examine_judge, load_exam
 from mlflow_mcq.metrics import Summary
@@ -23,7 +22,7 @@ def exam_of(judge: JudgeGrader) -> ExamReport | None:
     n = judge.settings.exam_replies
     if n == 0:
         return None
-    folder = judge.settings.cache_dir or str(_home() / "exams")
+    folder = judge.settings.cache_dir or str(cache_home() / "exams")
     return examine_judge(judge, cache_dir=folder, replies=_drawn(load_exam(), n))
 
 
@@ -31,10 +30,6 @@ def _drawn(replies: Sequence[ExamReply], n: int | None) -> Sequence[ExamReply]:
     if n is None or n >= len(replies):
         return replies
     return sorted(replies, key=lambda one: hashlib.sha256(one.id.encode()).digest())[:n]
-
-
-def _home() -> Path:
-    return Path(os.environ.get("MLFLOW_MCQ_CACHE") or Path.home() / ".cache" / "mlflow_mcq")
 
 
 def judge_numbers(judge: JudgeGrader, grades: Sequence[Grade], exam: ExamReport | None) -> Summary:

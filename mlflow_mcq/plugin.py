@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import weakref
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -77,9 +78,9 @@ class _McqEvaluator(ModelEvaluator):  # type: ignore[misc]  # MLflow ships no ty
             arm = _ARMS.arm_of(call, settings)
             return self._record(arm, choose(arm), run_id, model, more.get("model_id"))
 
+    @abstractmethod
     def _prepared(self, settings: Settings) -> Callable[[Arm], list[Grader]]:
         """Check and build what must be there before inference; the rest is left for after."""
-        raise AssertionError("each evaluator prepares its own graders")
 
     def _record(
         self, arm: Arm, graders: Sequence[Grader], run_id: str, model: Any, model_id: str | None
@@ -90,7 +91,8 @@ class _McqEvaluator(ModelEvaluator):  # type: ignore[misc]  # MLflow ships no ty
         from mlflow_mcq.unwrap import logged_model_id
 
         log = RunLog(run_id)
-        save_answers(arm, log)
+        if not arm.grades:  # the first evaluator of a call; later ones find them stored
+            save_answers(arm, log)
         with quiet():
             fresh = read(arm, graders)
         # MLflow logs the means itself, linked to the model, where it passes a model id.
@@ -114,13 +116,11 @@ class JudgeEvaluator(_McqEvaluator):
     name = "mcq_judge"
 
     def _prepared(self, settings: Settings) -> Callable[[Arm], list[Grader]]:
-        from mlflow_mcq.engines.handle import connect_judge, connect_panel
-        from mlflow_mcq.graders import JudgeGrader
+        from mlflow_mcq.judges import judge_of
 
-        named = settings.judge
-        if named is None:
+        if settings.judge is None:
             raise JudgeNotConfigured
-        judge = JudgeGrader(connect_judge(named), named, connect_panel(named))
+        judge = judge_of(settings.judge)
         return lambda arm: [judge, *_regexes()]
 
 

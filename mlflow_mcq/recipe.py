@@ -30,7 +30,15 @@ from mlflow_mcq.errors import SettingsError
 from mlflow_mcq.front import checked_settings, usable_model
 from mlflow_mcq.tracking import RunLog
 
-__all__ = ["ArmResult", "Recipe", "load_recipe", "run_recipe"]
+__all__ = ["JUDGE_WORDS", "ArmResult", "Recipe", "load_recipe", "run_recipe"]
+
+
+JUDGE_WORDS = {
+    "judge_model": "model",
+    "judge_url": "base_url",
+    "judge_key_env": "api_key_env",
+}
+"""How the command line calls the three things that name a judge."""
 
 
 class RemoteSpec(BaseModel):
@@ -169,15 +177,7 @@ def run_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) -> 
 
 
 def _override(given: dict[str, Any], overrides: dict[str, Any]) -> None:
-    judge = {
-        name: overrides.pop(key)
-        for key, name in (
-            ("judge_model", "model"),
-            ("judge_url", "base_url"),
-            ("judge_key_env", "api_key_env"),
-        )
-        if key in overrides
-    }
+    judge = {name: overrides.pop(key) for key, name in JUDGE_WORDS.items() if key in overrides}
     if "limit" in overrides:
         try:
             overrides["limit"] = int(overrides["limit"])

@@ -18,11 +18,11 @@ from mlflow import MlflowClient
 from mlflow.exceptions import MlflowException
 from mlflow.models.evaluation.base import EvaluationResult
 
-from mlflow_mcq.arm import Arm, compare, put, read
-from mlflow_mcq.engines.handle import connect_judge, connect_panel
+from mlflow_mcq.arm import Arm, count, put, read
 from mlflow_mcq.errors import DataError, JudgeNotConfigured, SettingsError
 from mlflow_mcq.graders import REGEX_GRADERS, JudgeGrader
 from mlflow_mcq.judge_settings import JudgeSettings
+from mlflow_mcq.judges import judge_of
 from mlflow_mcq.pipeline import grade
 from mlflow_mcq.records import Generation, Grade, Verdict
 from mlflow_mcq.report import report, save_answers
@@ -68,17 +68,15 @@ def regrade(
         raise JudgeNotConfigured
     generations = generations_from(_stored_table(run_id, "mcq_generations"))
     kept = _kept(run_id, generations, wanted)
-    grader = JudgeGrader(
-        connect_judge(settings.judge), settings.judge, connect_panel(settings.judge)
-    )
+    grader = judge_of(settings.judge)
     with mlflow.start_run(
         experiment_id=old.info.experiment_id, run_name=f"{old.info.run_name} (regraded)"
     ) as run:
         arm = Arm(settings, generations, 0.0)
+        count(arm)
         with quiet():
-            put(arm, grader, _grades(grader, generations, kept))
+            put(arm, grader, _grades(grader, arm.answered, kept))
             read(arm, REGEX_GRADERS.values())
-            compare(arm)
         log = RunLog(run.info.run_id)
         save_answers(arm, log)
         values = report(arm, log, list(arm.grades), None, means=True)

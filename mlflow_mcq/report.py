@@ -58,15 +58,16 @@ def report(
     alarms = alarms_for(values)
     if means:
         log.metrics(values, model_id=link)
-    frames = {name: grades_frame(grades) for name, grades in arm.grades.items()}
-    by_orientation = {name: metrics.by_orientation(frame) for name, frame in frames.items()}
+    by_orientation = {name: metrics.by_orientation(frame) for name, frame in arm.frames.items()}
+    confusions = {name: metrics.confusion(frame) for name, frame in arm.frames.items()}
     for name in fresh:
         _log_steps(log, name, by_orientation[name], link)
     log.params(_params(arm))
     log.tags(_tags(arm, alarms))
-    _log_tables(arm, log, frames, by_orientation)
+    _log_tables(arm, log)
+    _log_counts(log, by_orientation, confusions)
     _log_summary(log, values, undefined, alarms)
-    _log_pictures(log, frames, by_orientation)
+    _log_pictures(log, by_orientation, confusions)
     log.text("mcq_prompts.txt", _prompts_text(arm))
     log.text("mcq_settings.json", json.dumps(_settings_shown(arm), indent=2, ensure_ascii=False))
     return values
@@ -77,7 +78,7 @@ def _log_steps(log: RunLog, grader: str, table: pd.DataFrame, link: str | None) 
         numbers = {
             f"{grader}_by_orientation/{name}": row[name]
             for name in ("accuracy", "accuracy_decided", "other_rate")
-            if row[name] is not None and row[name] == row[name]
+            if pd.notna(row[name])
         }
         log.metrics(numbers, step=int(row["orientation"]), model_id=link)
 
@@ -122,30 +123,32 @@ def _tags(arm: Arm, alarms: Sequence[Alarm]) -> dict[str, object]:
     return tags
 
 
-def _log_tables(
-    arm: Arm,
-    log: RunLog,
-    frames: dict[str, pd.DataFrame],
-    by_orientation: dict[str, pd.DataFrame],
-) -> None:
+def _log_tables(arm: Arm, log: RunLog) -> None:
     rows = arm.settings.table_rows
     generations = generations_frame(arm.generations)
     everything = [one for grades in arm.grades.values() for one in grades]
     log.parquet("mcq_grades", grades_frame(everything))
-    telling = _telling_rows(frames)
+    telling = _telling_rows(arm.frames)
     shown = generations.drop(columns=["token_ids"])
     log.table("mcq_generations", capped(shown, rows, shown["row_id"].isin(telling)))
     # The judge first: its rows are what a reader audits.
     order = sorted(arm.grades, key=lambda name: name != "judge")
     reading = reading_frame([one for name in order for one in arm.grades[name]], generations)
     log.table("mcq_grades", capped(reading, rows, reading["row_id"].isin(telling)))
+
+
+def _log_counts(
+    log: RunLog,
+    by_orientation: dict[str, pd.DataFrame],
+    confusions: dict[str, pd.DataFrame],
+) -> None:
     log.table(
         "mcq_by_orientation",
         pd.concat([table.assign(grader=name) for name, table in by_orientation.items()]),
     )
     log.table(
         "mcq_confusion",
-        pd.concat([_confusion_rows(frame, name) for name, frame in frames.items()]),
+        pd.concat([_confusion_rows(table, name) for name, table in confusions.items()]),
     )
 
 
@@ -157,8 +160,7 @@ def _telling_rows(frames: dict[str, pd.DataFrame]) -> set[str]:
     return set(differ[differ].index) | set(readings.loc[readings["verdict"].isna(), "row_id"])
 
 
-def _confusion_rows(frame: pd.DataFrame, grader: str) -> pd.DataFrame:
-    table = metrics.confusion(frame)
+def _confusion_rows(table: pd.DataFrame, grader: str) -> pd.DataFrame:
     letters = letters_for(len(table))
     long = table.reset_index().melt("gold_slot", var_name="picked", value_name="n_rows")
     return pd.DataFrame(
@@ -185,11 +187,13 @@ def _log_summary(
 
 
 def _log_pictures(
-    log: RunLog, frames: dict[str, pd.DataFrame], by_orientation: dict[str, pd.DataFrame]
+    log: RunLog,
+    by_orientation: dict[str, pd.DataFrame],
+    confusions: dict[str, pd.DataFrame],
 ) -> None:
-    for name, frame in frames.items():
+    for name, table in confusions.items():
         title = f"Gold slot by picked slot, read by {name}"
-        log.figure(f"mcq_confusion_{name}", plots.confusion_figure(metrics.confusion(frame), title))
+        log.figure(f"mcq_confusion_{name}", plots.confusion_figure(table, title))
     figure = plots.orientation_figure(by_orientation, "Accuracy by orientation")
     log.figure("mcq_by_orientation_chart", figure)
 

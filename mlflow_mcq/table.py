@@ -132,7 +132,8 @@ def _generation_from(row: Mapping[Any, Any]) -> Generation:
     labels = tuple(map(str, row["labels"]))
     prompt = Prompt(item, orientation, row["protocol"], row["prompt"], labels)
     reply = Reply(
-        row["generation"],
+        None if row["error"] else row["generation"],
+        row["error"] or None,
         finish_reason=row["finish_reason"],
         token_ids=tuple(int(token) for token in row["token_ids"]),
         n_prompt_tokens=int(row["n_prompt_tokens"]),

@@ -108,6 +108,18 @@ def test_a_run_without_a_judge_can_be_judged_later(
     assert second.metrics["judge/accuracy"] == 0.5
 
 
+def test_a_row_that_was_never_answered_stays_so(
+    store: Path, judge_server: Callable[[Script], FakeServer]
+) -> None:
+    model = judge_server(lambda r, n: server_error(400) if n == 0 else "well, the first")
+    remote = mlflow_mcq.remote_model(base_url=model.url, model="m", concurrency=1)
+    first = mlflow_mcq.evaluate(remote, DATA, evaluators=["mcq_regex"])
+    second = mlflow_mcq.regrade(first.run_id, judged_by(judge_server(lambda r, n: "A")))
+    assert second.metrics["judge/n_rows"] == N_ROWS - 1
+    assert second.metrics["judge/other_rate"] == 0
+    assert second.metrics["generation/error_rate"] == 1 / N_ROWS
+
+
 def test_the_command_line_regrades(
     store: Path,
     judge_server: Callable[[Script], FakeServer],
@@ -158,4 +170,5 @@ def test_tables_give_back_what_was_put_in(tmp_path: Path, protocol: str) -> None
     again = grades_from(pd.read_parquet(tmp_path / "v.parquet"), back)
     pd.testing.assert_frame_equal(generations_frame(back), generations_frame(rows))
     pd.testing.assert_frame_equal(grades_frame(again), grades_frame(grades))
+    assert [g.reply.error for g in back] == [g.reply.error for g in rows]
     assert [g.prompt.labels for g in back] == [g.prompt.labels for g in rows]

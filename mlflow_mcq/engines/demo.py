@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import logging
-import os
 import shutil
 import subprocess
 import sys
@@ -19,6 +18,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+from mlflow_mcq.cache_home import cache_home
 from mlflow_mcq.engines.local import load_weights
 from mlflow_mcq.errors import ModelError
 
@@ -57,7 +57,7 @@ def resolve_weights(name: str) -> str:
         return name
     if name not in DEMO_NAMES:
         raise ModelError("model", "is no demo model", name, f"Known: {', '.join(DEMO_NAMES)}.")
-    cache = Path(os.environ.get("MLFLOW_MCQ_CACHE") or Path.home() / ".cache" / "mlflow_mcq")
+    cache = cache_home()
     folder = cache / _FOLDER
     if not folder.is_dir():
         cache.mkdir(parents=True, exist_ok=True)
