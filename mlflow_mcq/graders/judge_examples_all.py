@@ -53,14 +53,14 @@ _SHORT = (
         also_right=(2,),
     ),
     Example(
-        "Which of these instruments need no power?",
+        "Which of these instruments can be carried in a pocket?",
         _TOOL,
         "Not the barometer. The thermometer, the compass and the ruler.",
         gold=0,
         slot=0,
         why="It rejects one option and names three.",
         also=(2, 3),
-        also_right=(1, 2, 3),
+        also_right=(2, 3),
     ),
     Example(
         "Which of these rivers rise in the Alps?",

@@ -103,9 +103,10 @@ def read_strict_set(
     if cut or text is None:
         return _ABSTAIN
     body = answer_part(text, sent).text.strip()
-    if one.slot is not None:
-        return _ABSTAIN if _lists_texts(body, options) else SetReading((one.slot,), one.reason)
     names = label_names(len(options), labels)
+    if one.slot is not None:
+        listed = _lists_options(body, options, names)
+        return _ABSTAIN if listed else SetReading((one.slot,), one.reason)
     if len(body) > _LONGEST or not names or slots_showing(wanted(fold(body)), options):
         return _ABSTAIN
     slots = _listed(body, names)
@@ -114,15 +115,16 @@ def read_strict_set(
     return SetReading(tuple(sorted(slots)), "strict") if slots and not alike else _ABSTAIN
 
 
-def _lists_texts(body: str, options: Sequence[str]) -> bool:
-    """Whether an option's text is also a list of other options' texts."""
-    parts = _BETWEEN.split(fold(body))
-    return len(parts) > 1 and all(slots_showing(wanted(part), options) for part in parts)
+def _lists_options(body: str, options: Sequence[str], labels: tuple[str, ...]) -> bool:
+    """Whether what reads as one option is also a list of others: "salt and iron"."""
+    parts, forms = _BETWEEN.split(fold(body)), forms_of(labels)
+    known = [part in forms or bool(slots_showing(wanted(part), options)) for part in parts]
+    return len(parts) > 1 and all(known)
 
 
 def _listed(body: str, labels: tuple[str, ...]) -> frozenset[int]:
     """The slots of a reply that is a list of two labels or more; empty where it is not."""
-    core = _without_words(body)
+    core = _without_words("\n".join(map(fold, body.splitlines())))
     found = _from_json(core)
     if found is None:
         lines = _LINES.split(core)
