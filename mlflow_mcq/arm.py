@@ -16,16 +16,17 @@ from mlflow_mcq import metrics
 from mlflow_mcq.doors import Engine, Grader, Tokenizer
 from mlflow_mcq.engines.label_scores import LabelScorer
 from mlflow_mcq.engines.local import LocalChat
-from mlflow_mcq.engines.tokenizer import ReplyTokenizer
 from mlflow_mcq.errors import ModelError, SettingsError
 from mlflow_mcq.extras import exam_of, judge_numbers, reader_numbers, spot_numbers
 from mlflow_mcq.graders import JudgeGrader
 from mlflow_mcq.logprob import summarize_logprobs
 from mlflow_mcq.pipeline import generate, grade
+from mlflow_mcq.reader_tables import reader_tables
 from mlflow_mcq.records import Generation, Grade, Item, Request
 from mlflow_mcq.scores import LabelScores
 from mlflow_mcq.settings import Settings
 from mlflow_mcq.table import grades_frame
+from mlflow_mcq.unwinnable import tokenizer_of
 
 __all__ = ["Arm", "compare", "count", "measure", "put", "read"]
 
@@ -45,6 +46,7 @@ class Arm:
         tokenizer: Of the evaluated model, where it is here.
         scores: Letter scores of each prompt, where they were asked for.
         numbers: Numbers that belong to no single grader's rows.
+        tables: Tables that only some graders have, by name.
     """
 
     settings: Settings
@@ -57,6 +59,7 @@ class Arm:
     tokenizer: Tokenizer | None = None
     scores: tuple[LabelScores, ...] = ()
     numbers: metrics.Summary = field(default_factory=metrics.Summary)
+    tables: dict[str, pd.DataFrame] = field(default_factory=dict)
 
     @property
     def answered(self) -> tuple[Generation, ...]:
@@ -90,11 +93,9 @@ def measure(engine: Engine, requests: Sequence[Request], settings: Settings) -> 
     start = time.monotonic()
     generations = generate(engine, requests, settings)
     arm = Arm(settings, generations, time.monotonic() - start)
-    chat = getattr(engine, "chat", None)
-    if isinstance(chat, LocalChat):
-        arm.tokenizer = ReplyTokenizer(chat.tokenizer)
+    arm.tokenizer = tokenizer_of(engine)
     if settings.logprob.enabled:
-        _score(arm, chat)
+        _score(arm, getattr(engine, "chat", None))
     count(arm)
     arm.numbers.values["generation/seconds"] = arm.seconds
     return arm
@@ -147,7 +148,8 @@ def put(arm: Arm, grader: Grader, grades: tuple[Grade, ...]) -> None:
     if isinstance(grader, JudgeGrader):
         arm.judge = grader
         summary.add(judge_numbers(grader, grades, exam_of(grader)))
-    summary.values |= reader_numbers(grader.name, grades)
+    summary.add(reader_numbers(grader, grades, arm.items))
+    arm.tables |= reader_tables(grader, arm.items)
     arm.summaries[grader.name] = summary
 
 

@@ -135,6 +135,18 @@ def _prompts_too_long(metrics: Mapping[str, float], limits: Thresholds) -> Alarm
     )
 
 
+def _golds_too_long(metrics: Mapping[str, float], limits: Thresholds) -> Alarm | None:
+    n_items = metrics.get("analogy/n_unwinnable", 0.0)
+    if not n_items:
+        return None
+    return Alarm(
+        "unwinnable_items",
+        "every gold must fit the window of tokens that the analogy match reads",
+        f"{n_items:.0f} items have a longer one, so that no reply to them can be right",
+        "See mcq_unwinnable; leave these items out, or widen analogy.window and say so.",
+    )
+
+
 def _logprob_differs(metrics: Mapping[str, float], limits: Thresholds) -> Alarm | None:
     differs = metrics.get("logprob/generation_disagreement", 0.0)
     if differs <= limits.logprob_disagreement:
@@ -155,6 +167,7 @@ _RULES: tuple[Callable[[Mapping[str, float], Thresholds], Alarm | None], ...] = 
     _generations_failed,
     _regex_differs,
     _prompts_too_long,
+    _golds_too_long,
     _logprob_differs,
 )
 """The gravest first."""

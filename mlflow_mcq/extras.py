@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from mlflow_mcq.cache_home import cache_home
+from mlflow_mcq.doors import Grader
 from mlflow_mcq.graders import JudgeGrader, spot_check
 from mlflow_mcq.graders.exam import ExamReply, ExamReport, examine_judge, load_exam
 from mlflow_mcq.metrics import Summary
-from mlflow_mcq.records import Grade
+from mlflow_mcq.records import Grade, Item
+
+if TYPE_CHECKING:
+    from mlflow_mcq.graders import AnalogyGrader
 
 __all__ = ["exam_of", "judge_numbers", "reader_numbers", "spot_numbers"]
 
@@ -67,14 +72,38 @@ def spot_numbers(judged: Sequence[Grade], parsed: Sequence[Grade]) -> Summary:
     return summary
 
 
-def reader_numbers(name: str, grades: Sequence[Grade]) -> dict[str, float]:
-    """The numbers of a grader's own; nothing for one that has none."""
-    if name == "analogy":
-        from mlflow_mcq.graders.analogy import analogy_numbers
+def reader_numbers(grader: Grader, grades: Sequence[Grade], items: Sequence[Item]) -> Summary:
+    """The numbers of a grader's own; nothing for one that has none.
 
-        return analogy_numbers(grades)
-    if name == "similarity":
-        from mlflow_mcq.graders.similarity import similarity_numbers
+    Args:
+        grader: Who read.
+        grades: What it read.
+        items: All that were shown, answered or not.
+    """
+    from mlflow_mcq.graders.analogy import AnalogyGrader
+    from mlflow_mcq.graders.similarity import SimilarityGrader
 
-        return similarity_numbers(grades)
-    return {}
+    if isinstance(grader, AnalogyGrader):
+        return _analogy(grader, grades, items)
+    if isinstance(grader, SimilarityGrader):
+        return _similarity(grades)
+    return Summary()
+
+
+def _analogy(grader: AnalogyGrader, grades: Sequence[Grade], items: Sequence[Item]) -> Summary:
+    from mlflow_mcq.graders.analogy import analogy_numbers, unwinnable
+
+    summary = Summary(analogy_numbers(grades))
+    if grader.tokenizer is None:
+        why = "undefined: no tokenizer is known; name one with analogy.tokenizer"
+        summary.undefined["n_unwinnable"] = why
+    else:
+        found = unwinnable(items, grader.tokenizer, grader.settings.window)
+        summary.values["n_unwinnable"] = float(len(found))
+    return summary
+
+
+def _similarity(grades: Sequence[Grade]) -> Summary:
+    from mlflow_mcq.graders.similarity import similarity_numbers
+
+    return Summary(similarity_numbers(grades))

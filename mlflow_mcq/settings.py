@@ -24,6 +24,7 @@ from mlflow_mcq.records import Decoding
 
 __all__ = [
     "EVALUATORS",
+    "READERS",
     "Columns",
     "JudgeSettings",
     "Settings",
@@ -95,8 +96,8 @@ class Columns(BaseModel):
     order: str | None = None
 
 
-# Settings of how rows are read or shown; they change no generation.
-_READERS = {"judge", "analogy", "similarity", "logprob", "table_rows", "batch_size"}
+READERS = frozenset({"judge", "analogy", "similarity", "logprob", "table_rows", "batch_size"})
+"""Settings of how rows are read or shown; they change no generation."""
 
 
 class Settings(BaseModel):
@@ -167,7 +168,7 @@ class Settings(BaseModel):
     @property
     def measured(self) -> dict[str, Any]:
         """The settings that decide which rows are generated (not how they are read)."""
-        return self.model_dump(exclude=_READERS)
+        return self.model_dump(exclude=set(READERS))
 
     @property
     def fingerprint(self) -> str:

@@ -13,9 +13,10 @@ from mlflow_mcq.engines.handle import ModelHandle
 from mlflow_mcq.engines.pyfunc import CallableEngine, is_raw_transformers
 from mlflow_mcq.engines.stored import StoredEngine
 from mlflow_mcq.errors import DataError, ModelError, SettingsError
-from mlflow_mcq.settings import Settings
+from mlflow_mcq.settings import READERS, Settings
 
-_MAKING = set(Settings.model_fields) - {"judge", "columns", "table_rows", "batch_size", "seed"}
+# The seed stays out: it draws samples of rows to check, too.
+_MAKING = set(Settings.model_fields) - READERS - {"columns", "seed"}
 
 __all__ = ["engine_of", "logged_model_id", "speaks_chat", "stored_answers"]
 

@@ -35,6 +35,7 @@ WELL = {
             {"judge/regex_bounded_disagreement": 0.051}, ["regex_judge_disagreement"], id="parser"
         ),
         pytest.param({"generation/n_prompt_too_long": 1.0}, ["prompts_too_long"], id="too long"),
+        pytest.param({"analogy/n_unwinnable": 2.0}, ["unwinnable_items"], id="long golds"),
         pytest.param(
             {"logprob/generation_disagreement": 0.055}, ["logprob_diagnostic_only"], id="logprob"
         ),

@@ -1,0 +1,127 @@
+"""What each reader adds to a run beside its verdicts: tables, alarms, what it took."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import mlflow
+import pandas as pd
+import pytest
+from fake_server import FakeServer, Script
+from mlflow import MlflowClient
+from tiny import byte_tokenizer, tiny_model
+
+import mlflow_mcq
+
+Server = Callable[[Script], FakeServer]
+
+FRAME = pd.DataFrame(
+    {
+        "id": ["metal", "star"],
+        "question": ["Which metal is liquid?", "Which is the biggest?"],
+        "options": [["copper", "mercury", "tin"], ["sun", "moon"]],
+        "answer": ["B", "A"],
+    }
+)
+N_ROWS = 5
+
+
+@pytest.fixture(scope="module", autouse=True)
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("mlflow")
+    before = mlflow.get_tracking_uri()
+    mlflow.set_tracking_uri(f"sqlite:///{folder}/mlflow.db")
+    mlflow.create_experiment("readers", artifact_location=(folder / "artifacts").as_uri())
+    yield folder
+    mlflow.set_tracking_uri(before)
+
+
+@pytest.fixture(autouse=True)
+def experiment(store: Path) -> None:
+    mlflow.set_experiment("readers")
+
+
+def evaluate(model: Any, evaluators: Any, data: Any = FRAME, **config: Any) -> Any:
+    return mlflow.models.evaluate(
+        model, data, targets="answer", model_type="mcq", evaluators=evaluators,
+        evaluator_config=config,
+    )  # fmt: skip
+
+
+def says(text: str) -> Callable[[pd.DataFrame], list[str]]:
+    return lambda frame: [text] * len(frame)
+
+
+def alarms(result: Any) -> str:
+    return MlflowClient().get_run(result.run_id).data.tags["mcq.alarms"]
+
+
+def notes(result: Any) -> pd.Series:
+    return result.tables["mcq_summary"].set_index("metric")["note"]
+
+
+# --- the analogy match ----------------------------------------------------------------
+
+
+@pytest.fixture
+def bytes_tokenizer(tmp_path: Path) -> str:
+    byte_tokenizer().save_pretrained(tmp_path)
+    return str(tmp_path)
+
+
+def test_golds_beyond_the_window_are_told_before_the_model_is_asked(
+    bytes_tokenizer: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[bool] = []
+
+    def model(frame: pd.DataFrame) -> list[str]:
+        told.append("mcq_unwinnable" in caplog.text)
+        return ["sun"] * len(frame)
+
+    with caplog.at_level(logging.WARNING, "mlflow_mcq"):
+        analogy = {"tokenizer": bytes_tokenizer, "window": 6}  # "mercury" has seven bytes
+        result = evaluate(model, "mcq_analogy", analogy=analogy)
+    assert told[0]
+    assert "1 of 2 items" in caplog.text
+    assert "'metal'" in caplog.text
+    assert result.metrics["analogy/n_unwinnable"] == 1
+    assert "unwinnable_items" in alarms(result)
+    table = result.artifacts["mcq_unwinnable_parquet"].content
+    assert table.to_dict("records") == [
+        {"item_id": "metal", "gold": 1, "gold_text": "mercury", "n_tokens": 7, "window": 6}
+    ]
+
+
+@pytest.mark.parametrize("window", [7, 8])
+def test_a_gold_as_long_as_the_window_is_no_news(
+    bytes_tokenizer: str, caplog: pytest.LogCaptureFixture, window: int
+) -> None:
+    analogy = {"tokenizer": bytes_tokenizer, "window": window}
+    result = evaluate(says("sun"), "mcq_analogy", analogy=analogy)
+    assert result.metrics["analogy/n_unwinnable"] == 0
+    assert alarms(result) == "none"
+    assert "mcq_unwinnable" not in caplog.text
+    assert len(result.artifacts["mcq_unwinnable_parquet"].content) == 0
+
+
+def test_a_local_model_brings_its_tokenizer_and_another_leaves_the_count_undefined(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    local = mlflow_mcq.local_model(tiny_model(max_position_embeddings=1024), byte_tokenizer())
+    more: dict[str, Any] = {"max_new_tokens": 2, "orientations": "as-is"}
+    result = evaluate(local, "mcq_analogy", analogy={"window": 3}, **more)
+    assert result.metrics["analogy/n_unwinnable"] == 1  # "mercury"; "sun" has three bytes
+    assert "1 of 2 items" in caplog.text
+    unknown = evaluate(says("sun"), "mcq_analogy", orientations="as-is")
+    assert "analogy/n_unwinnable" not in unknown.metrics
+    assert "analogy.tokenizer" in notes(unknown)["analogy/n_unwinnable"]
+
+
+def test_stored_answers_are_read_with_a_named_tokenizer(bytes_tokenizer: str) -> None:
+    data = FRAME.assign(generation=["mercury", "sun"])
+    result = evaluate(None, "mcq_analogy", data, analogy={"tokenizer": bytes_tokenizer})
+    assert result.metrics["analogy/accuracy"] == 1
+    assert result.metrics["analogy/window_unverified_rate"] == 0
