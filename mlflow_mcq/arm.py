@@ -21,7 +21,7 @@ from mlflow_mcq.extras import exam_of, judge_numbers, reader_numbers, spot_numbe
 from mlflow_mcq.graders import JudgeGrader
 from mlflow_mcq.logprob import summarize_logprobs
 from mlflow_mcq.pipeline import generate, grade
-from mlflow_mcq.reader_tables import reader_tables
+from mlflow_mcq.reader_tables import exam_tables, reader_tables
 from mlflow_mcq.records import Generation, Grade, Item, Request
 from mlflow_mcq.scores import LabelScores
 from mlflow_mcq.settings import Settings
@@ -147,7 +147,9 @@ def put(arm: Arm, grader: Grader, grades: tuple[Grade, ...]) -> None:
     summary = metrics.summarize(frame, judged=isinstance(grader, JudgeGrader))
     if isinstance(grader, JudgeGrader):
         arm.judge = grader
-        summary.add(judge_numbers(grader, grades, exam_of(grader)))
+        exam = exam_of(grader)
+        summary.add(judge_numbers(grader, grades, exam, arm.settings.seed))
+        arm.tables |= exam_tables(exam)
     summary.add(reader_numbers(grader, grades, arm.items))
     arm.tables |= reader_tables(grader, arm.items)
     arm.summaries[grader.name] = summary

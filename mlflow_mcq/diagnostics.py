@@ -76,15 +76,31 @@ def _judge_fails_exam(metrics: Mapping[str, float], limits: Thresholds) -> Alarm
 
 
 def _judge_misreads_labels(metrics: Mapping[str, float], limits: Thresholds) -> Alarm | None:
-    agreement = metrics.get("judge/strict_agreement")
-    if agreement is None or agreement >= limits.judge_agreement:
-        return None
     n_checked = metrics.get("judge/n_checked", 0.0)
+    n_failed = metrics.get("judge/n_check_failed", 0.0)
+    agreement = metrics.get("judge/strict_agreement")
+    # Rows that it could not read are in no agreement: a judge that answers one plain label
+    # of a hundred, and that one right, would pass.
+    silent = n_failed > (1 - limits.judge_agreement) * n_checked
+    if not silent and (agreement is None or agreement >= limits.judge_agreement):
+        return None
     return Alarm(
         "judge_unreliable",
         f"the judge must read at least {limits.judge_agreement:.0%} of plain labels right",
-        f"it read {agreement:.0%} of {n_checked:.0f} answers that are nothing but a label",
+        _plain_labels(metrics, agreement, n_checked - n_failed)
+        + (f", and could not be read on {n_failed:.0f} more" if n_failed else ""),
         "Do not report judged numbers; name a stronger judge.",
+    )
+
+
+def _plain_labels(metrics: Mapping[str, float], agreement: float | None, n_read: float) -> str:
+    if agreement is None:
+        return "it read none of the answers that are nothing but a label"
+    low, high = (metrics.get(f"judge/strict_agreement_{end}") for end in ("low", "high"))
+    interval = "" if low is None or high is None else f" (95 % interval {low:.0%} to {high:.0%})"
+    return (
+        f"it read {agreement:.0%} of {n_read:.0f} answers right{interval} that are nothing but "
+        "a label"
     )
 
 

@@ -12,6 +12,7 @@ from mlflow_mcq.graders import JudgeGrader, spot_check
 from mlflow_mcq.graders.exam import ExamReply, ExamReport, examine_judge, load_exam
 from mlflow_mcq.metrics import Summary
 from mlflow_mcq.records import Grade, Item
+from mlflow_mcq.reliability import wilson
 
 if TYPE_CHECKING:
     from mlflow_mcq.graders import AnalogyGrader
@@ -37,14 +38,29 @@ def _drawn(replies: Sequence[ExamReply], n: int | None) -> Sequence[ExamReply]:
     return sorted(replies, key=lambda one: hashlib.sha256(one.id.encode()).digest())[:n]
 
 
-def judge_numbers(judge: JudgeGrader, grades: Sequence[Grade], exam: ExamReport | None) -> Summary:
-    """What is known of a judge: how it did on plain labels and in the exam, and its cost."""
+def judge_numbers(
+    judge: JudgeGrader, grades: Sequence[Grade], exam: ExamReport | None, seed: int = 0
+) -> Summary:
+    """What is known of a judge: how it did on plain labels and in the exam, and its cost.
+
+    ``strict_agreement`` comes with its 95 % Wilson interval. The rows of the sample are
+    taken for independent: they ask whether the judge reads a label, not what an item holds.
+
+    Args:
+        judge: Who read.
+        grades: What it read.
+        exam: How it did there; None where it sat none.
+        seed: Draws the plain labels that are put to it.
+    """
     summary = Summary()
     asked = sum(1 for one in grades if one.judge or one.error)
-    check = judge.check(grades)
+    check = judge.check(grades, seed)
     summary.rate("prefilter_rate", len(grades) - asked, len(grades), "rows")
     read = check.n - check.n_failed
-    summary.rate("strict_agreement", check.n_agree, read, "plain labels read by the judge")
+    agreement = wilson(check.n_agree, read, "plain labels read by the judge")
+    summary.values |= agreement.numbers("strict_agreement")
+    if agreement.reason:
+        summary.undefined["strict_agreement"] = agreement.reason
     summary.values |= {"n_checked": float(check.n), "n_check_failed": float(check.n_failed)}
     if exam is not None:
         summary.values |= exam.numbers()

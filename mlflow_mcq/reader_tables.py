@@ -8,9 +8,14 @@ import pandas as pd
 
 from mlflow_mcq.doors import Grader
 from mlflow_mcq.graders.analogy import AnalogyGrader, fewest_tokens, unwinnable
+from mlflow_mcq.graders.exam import ExamMark, ExamReport
 from mlflow_mcq.records import Item
+from mlflow_mcq.reliability import wilson
+from mlflow_mcq.table import storable
 
-__all__ = ["reader_tables", "unwinnable_frame"]
+__all__ = ["exam_tables", "reader_tables", "unwinnable_frame"]
+
+_KIND_COLUMNS = ("kind", "n", "n_errors", "n_right", "sensitivity", "low", "high")
 
 
 def reader_tables(grader: Grader, items: Sequence[Item]) -> dict[str, pd.DataFrame]:
@@ -40,12 +45,60 @@ def unwinnable_frame(items: Sequence[Item], grader: AnalogyGrader) -> pd.DataFra
         raise ValueError("tokens cannot be counted without a tokenizer")
     rows = [
         {
-            "item_id": item.id,
+            "item_id": storable(item.id),
             "gold": item.gold,
-            "gold_text": item.options[item.gold],
+            "gold_text": storable(item.options[item.gold]),
             "n_tokens": fewest_tokens(item.options[item.gold], tokenizer),
             "window": window,
         }
         for item in unwinnable(items, tokenizer, window)
     ]
     return pd.DataFrame(rows, columns=["item_id", "gold", "gold_text", "n_tokens", "window"])
+
+
+def exam_tables(exam: ExamReport | None) -> dict[str, pd.DataFrame]:
+    """The exam of a judge, reply by reply and kind by kind; nothing where it sat none.
+
+    * ``mcq_judge_exam``: one row a reply, the misread ones first, then those that could not be
+      read: ``id``, ``kind``, ``label``, ``verdict`` (of the judge; empty where ``error``
+      says why), ``right``, the slots behind both, the reply itself and what was asked.
+    * ``mcq_judge_exam_by_kind``: ``kind``, ``n``, ``n_errors``, ``n_right``, and
+      ``sensitivity`` = right / replies of the kind that were read, in [0, 1], with its 95 %
+      Wilson interval; empty where none was read. The weakest kind first.
+    """
+    if exam is None:
+        return {}
+    marks = sorted(exam.marks, key=lambda mark: (mark.right, bool(mark.reading.error)))
+    rows = pd.DataFrame([_exam_row(mark) for mark in marks])
+    kinds = pd.DataFrame([_kind_row(*one) for one in exam.by_kind], columns=[*_KIND_COLUMNS])
+    kinds = kinds.sort_values(["sensitivity", "kind"], na_position="first", ignore_index=True)
+    return {
+        "mcq_judge_exam": rows.astype({"slot": "Int64", "slot_read": "Int64"}),
+        "mcq_judge_exam_by_kind": kinds,
+    }
+
+
+def _exam_row(mark: ExamMark) -> dict[str, object]:
+    reply, seen = mark.reply, mark.reading
+    return {
+        "id": reply.id,
+        "kind": reply.kind,
+        "label": reply.verdict.value,
+        "verdict": seen.verdict.value if seen.verdict else None,
+        "right": mark.right,
+        "slot": reply.slot,
+        "slot_read": seen.slot,
+        "reply": reply.reply,
+        "question": reply.question,
+        "options_shown": list(reply.options),
+        "gold_slot": reply.gold_slot,
+        "labels": reply.labels,
+        "language": reply.language,
+        "error": seen.error,
+    }
+
+
+def _kind_row(kind: str, n: int, n_errors: int, n_right: int) -> dict[str, object]:
+    share = wilson(n_right, n - n_errors)
+    numbers = (kind, n, n_errors, n_right, share.value, share.low, share.high)
+    return dict(zip(_KIND_COLUMNS, numbers, strict=True))

@@ -125,3 +125,53 @@ def test_stored_answers_are_read_with_a_named_tokenizer(bytes_tokenizer: str) ->
     result = evaluate(None, "mcq_analogy", data, analogy={"tokenizer": bytes_tokenizer})
     assert result.metrics["analogy/accuracy"] == 1
     assert result.metrics["analogy/window_unverified_rate"] == 0
+
+
+# --- the judge --------------------------------------------------------------------------
+
+
+def judged_by(server: FakeServer, **more: Any) -> dict[str, Any]:
+    return {"model": "fake", "base_url": server.url, "max_retries": 0, "exam_replies": 0, **more}
+
+
+def test_the_exam_is_on_record_reply_by_reply_and_kind_by_kind(
+    judge_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_MCQ_CACHE", str(tmp_path))
+    server = judge_server(lambda request, n: "OTHER" if n else "what?")
+    judge = judged_by(server, exam_replies=40, check_rows=0, attempts=1, concurrency=1)
+    result = evaluate(says("A"), "mcq_judge", judge=judge, orientations="as-is")
+    rows = result.artifacts["mcq_judge_exam_parquet"].content
+    assert len(rows) == len(set(rows["id"])) == result.metrics["judge/exam_n_replies"] == 40
+    read = rows[rows["error"] == ""]
+    assert len(read) == 39
+    assert set(read["verdict"]) == {"OTHER"}
+    assert (read["right"] == (read["label"] == "OTHER")).all()
+    assert rows["right"].is_monotonic_increasing, "what went wrong stands first"
+    assert rows["verdict"].isna().sum() == 1
+    kinds = result.artifacts["mcq_judge_exam_by_kind_parquet"].content.set_index("kind")
+    assert kinds["n"].sum() == 40
+    assert kinds["n_errors"].sum() == 1
+    assert kinds["n_right"].sum() == rows["right"].sum()
+    for kind, part in read.groupby("kind"):
+        assert kinds.loc[kind, "sensitivity"] == pytest.approx(part["right"].mean())
+        assert kinds.loc[kind, "low"] <= kinds.loc[kind, "sensitivity"] <= kinds.loc[kind, "high"]
+    assert {"mcq_judge_exam", "mcq_judge_exam_by_kind"} <= set(result.tables)
+
+
+def test_a_judge_that_sat_no_exam_leaves_no_table(judge_server: Server) -> None:
+    server = judge_server(lambda request, n: "A")
+    judge = judged_by(server)
+    result = evaluate(says("A"), "mcq_judge", judge=judge, orientations="as-is")
+    assert not any(name.startswith("mcq_judge_exam") for name in result.artifacts)
+    assert result.metrics["judge/strict_agreement"] == 1
+    assert 0.3 < result.metrics["judge/strict_agreement_low"] < 1
+    assert result.metrics["judge/strict_agreement_high"] == 1
+
+
+def test_a_judge_that_is_silent_on_plain_labels_is_unreliable(judge_server: Server) -> None:
+    server = judge_server(lambda request, n: "hm")
+    result = evaluate(says("A"), "mcq_judge", judge=judged_by(server, attempts=1))
+    assert result.metrics["judge/n_check_failed"] == N_ROWS
+    assert "judge/strict_agreement" not in result.metrics
+    assert "judge_unreliable" in alarms(result)
