@@ -17,7 +17,7 @@ from mlflow_mcq.doors import Engine, Grader, Tokenizer
 from mlflow_mcq.engines.label_scores import LabelScorer
 from mlflow_mcq.engines.local import LocalChat
 from mlflow_mcq.errors import ModelError, SettingsError
-from mlflow_mcq.extras import exam_of, judge_numbers, reader_numbers, spot_numbers
+from mlflow_mcq.extras import exam_of, judge_numbers, parser_numbers, reader_numbers
 from mlflow_mcq.graders import JudgeGrader
 from mlflow_mcq.logprob import summarize_logprobs
 from mlflow_mcq.pipeline import generate, grade
@@ -165,7 +165,7 @@ def compare(arm: Arm) -> None:
                 found = metrics.disagreement(arm.frames[arm.judge.name], arm.frames[name])
                 mine.add(found.renamed({"disagreement": f"{name}_disagreement"}))
             if name.startswith("regex_"):
-                arm.summaries[name].add(spot_numbers(judged, grades))
+                arm.summaries[name].add(parser_numbers(judged, grades, arm.settings.seed))
     if arm.scores:
         against = arm.grades.get("judge") or arm.grades.get("regex_bounded", ())
         prior, seed = arm.settings.logprob.prior_items, arm.settings.seed

@@ -31,7 +31,8 @@ class Thresholds:
 
     Attributes:
         judge_agreement: A judge that agrees less with plain labels is unreliable.
-        regex_disagreement: More than this, and a parser would tell another story.
+        regex_disagreement: More than this share of rows with a wrong letter, or a letter for
+            no answer, and a parser tells another story.
         judge_errors: More rows than this without a verdict.
         logprob_disagreement: More than this, and label log-probabilities are another
             measurement than the answers.
@@ -128,14 +129,24 @@ def _generations_failed(metrics: Mapping[str, float], limits: Thresholds) -> Ala
 
 
 def _regex_differs(metrics: Mapping[str, float], limits: Thresholds) -> Alarm | None:
+    # The spot check leaves out rows on which a parser finds nothing: those show as missing.
+    parsers = [name[: -len("/spot_rate")] for name in metrics if name.endswith("/spot_rate")]
+    found = [
+        f"{parser} misreads {metrics[f'{parser}/spot_rate']:.1%} of "
+        f"{metrics.get(f'{parser}/spot_n', 0.0):.0f} rows"
+        for parser in parsers
+        if metrics[f"{parser}/spot_rate"] > limits.regex_disagreement
+    ]
     differs = metrics.get("judge/regex_bounded_disagreement", 0.0)
-    if differs <= limits.regex_disagreement:
+    if differs > limits.regex_disagreement:
+        found.append(f"regex_bounded and the judge differ on {differs:.1%} of all rows")
+    if not found:
         return None
     return Alarm(
         "regex_judge_disagreement",
-        f"regex and judge may differ on at most {limits.regex_disagreement:.0%} of rows",
-        f"they differ on {differs:.1%}",
-        "Read the differing rows at the top of mcq_grades before comparing with a paper.",
+        f"a parser may misread at most {limits.regex_disagreement:.0%} of rows",
+        "; ".join(found),
+        "Do not report the numbers of these parsers alone; the rows stand first in mcq_grades.",
     )
 
 

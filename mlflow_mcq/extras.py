@@ -17,7 +17,7 @@ from mlflow_mcq.reliability import wilson
 if TYPE_CHECKING:
     from mlflow_mcq.graders import AnalogyGrader
 
-__all__ = ["exam_of", "judge_numbers", "reader_numbers", "spot_numbers"]
+__all__ = ["exam_of", "judge_numbers", "parser_numbers", "reader_numbers"]
 
 
 def exam_of(judge: JudgeGrader) -> ExamReport | None:
@@ -70,21 +70,35 @@ def judge_numbers(
     return summary
 
 
-def spot_numbers(judged: Sequence[Grade], parsed: Sequence[Grade]) -> Summary:
-    """What a published parser would have said on 100 rows that the judge has read."""
-    check = spot_check(judged, parsed)
-    summary = Summary(
-        {
-            "spot_n": float(check.n),
-            "spot_n_wrong_letter": float(check.n_wrong_letter),
-            "spot_n_coerced_other": float(check.n_coerced_other),
-            "spot_n_missed": float(check.n_missed),
+def parser_numbers(judged: Sequence[Grade], parsed: Sequence[Grade], seed: int = 0) -> Summary:
+    """What a published parser would have said on rows that the judge has read.
+
+    * ``n_wrong_letter``: both name an option, and not the same one.
+    * ``n_coerced_other``: the judge says OTHER and the parser names an option.
+    * ``n_missed``: the judge names an option and the parser finds none.
+    * ``n_judged``: rows compared. A judge's errors are not among them, nor is INCORRECT in
+      its direct shape, which names no option.
+    * ``misread_rate``: (wrong letters + coerced OTHER) / rows compared, in [0, 1].
+    * ``spot_...``: the same on a sample of at most 100 of these rows, which a person can read.
+
+    Args:
+        judged: Grades of the judge.
+        parsed: Grades of one parser over the same generations.
+        seed: Draws the sample.
+    """
+    summary = Summary()
+    for start, rate, n in (("", "misread_rate", len(judged)), ("spot_", "spot_rate", 100)):
+        check = spot_check(judged, parsed, n, seed)
+        summary.values |= {
+            f"{start}n_wrong_letter": float(check.n_wrong_letter),
+            f"{start}n_coerced_other": float(check.n_coerced_other),
+            f"{start}n_missed": float(check.n_missed),
+            f"{start}n" if start else "n_judged": float(check.n),
         }
-    )
-    if check.rate is None:
-        summary.undefined["spot_rate"] = "undefined: 0 rows to check"
-    else:
-        summary.values["spot_rate"] = check.rate
+        if check.rate is None:
+            summary.undefined[rate] = "undefined: 0 rows that the judge has read"
+        else:
+            summary.values[rate] = check.rate
     return summary
 
 

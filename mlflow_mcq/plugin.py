@@ -108,7 +108,7 @@ class RegexEvaluator(_McqEvaluator):
     name = "mcq_regex"
 
     def _prepared(self, settings: Settings) -> _Plan:
-        return _Plan(lambda arm: _regexes())
+        return _Plan(lambda arm: _regexes(settings))
 
 
 class JudgeEvaluator(_McqEvaluator):
@@ -122,7 +122,7 @@ class JudgeEvaluator(_McqEvaluator):
         if settings.judge is None:
             raise JudgeNotConfigured
         judge = judge_of(settings.judge)
-        return _Plan(lambda arm: [judge, *_regexes()])
+        return _Plan(lambda arm: [judge, *_regexes(settings)])
 
 
 class AnalogyEvaluator(_McqEvaluator):
@@ -159,10 +159,10 @@ class SimilarityEvaluator(_McqEvaluator):
         return _Plan(lambda arm: [SimilarityGrader(embedder, chosen)])
 
 
-def _regexes() -> list[Grader]:
-    from mlflow_mcq.graders import REGEX_GRADERS
+def _regexes(settings: Settings) -> list[Grader]:
+    from mlflow_mcq.graders import ALL_REGEX_GRADERS
 
-    return [*REGEX_GRADERS.values()]
+    return [ALL_REGEX_GRADERS[name] for name in settings.regex.parsers]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,12 @@ from mlflow_mcq.errors import JudgeNotConfigured, SettingsError
 from mlflow_mcq.judge_settings import JudgeSettings, Prices
 from mlflow_mcq.orientations import DEFAULT_SCHEME, check_scheme
 from mlflow_mcq.prompts import prompt_family
-from mlflow_mcq.reader_settings import AnalogySettings, LogprobSettings, SimilaritySettings
+from mlflow_mcq.reader_settings import (
+    AnalogySettings,
+    LogprobSettings,
+    RegexSettings,
+    SimilaritySettings,
+)
 from mlflow_mcq.records import Decoding
 
 __all__ = [
@@ -96,7 +101,9 @@ class Columns(BaseModel):
     order: str | None = None
 
 
-READERS = frozenset({"judge", "analogy", "similarity", "logprob", "table_rows", "batch_size"})
+READERS = frozenset(
+    {"judge", "regex", "analogy", "similarity", "logprob", "table_rows", "batch_size"}
+)
 """Settings of how rows are read or shown; they change no generation."""
 
 
@@ -121,6 +128,7 @@ class Settings(BaseModel):
         input_format: ``text`` or ``messages``; None takes what the model speaks.
         columns: Where things stand in the data.
         table_rows: Rows of the tables shown in the browser; Parquet holds all.
+        regex: The published parsers.
         analogy: The 8-token analogy match.
         similarity: Embedding similarity.
         logprob: Letter log-probabilities.
@@ -145,6 +153,7 @@ class Settings(BaseModel):
     input_format: Literal["text", "messages"] | None = None
     columns: Columns = Columns()
     table_rows: int = Field(1000, ge=1, le=2000)
+    regex: RegexSettings = RegexSettings()
     analogy: AnalogySettings = AnalogySettings()
     similarity: SimilaritySettings = SimilaritySettings()
     logprob: LogprobSettings = LogprobSettings()
@@ -216,6 +225,7 @@ _ROOMS: dict[str, type[BaseModel]] = {
     "judge.panel": JudgeSettings,
     "judge.panel.prices": Prices,
     "columns": Columns,
+    "regex": RegexSettings,
     "analogy": AnalogySettings,
     "similarity": SimilaritySettings,
     "logprob": LogprobSettings,

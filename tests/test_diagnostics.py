@@ -41,6 +41,10 @@ WELL = {
         pytest.param(
             {"judge/regex_bounded_disagreement": 0.051}, ["regex_judge_disagreement"], id="parser"
         ),
+        pytest.param({"regex_naive/spot_rate": 0.05}, [], id="five in a hundred misread"),
+        pytest.param(
+            {"regex_naive/spot_rate": 0.06}, ["regex_judge_disagreement"], id="six in a hundred"
+        ),
         pytest.param({"generation/n_prompt_too_long": 1.0}, ["prompts_too_long"], id="too long"),
         pytest.param({"analogy/n_unwinnable": 2.0}, ["unwinnable_items"], id="long golds"),
         pytest.param(
@@ -57,6 +61,21 @@ def test_each_alarm_fires_alone(numbers: dict[str, float], names: list[str]) -> 
     fired = alarms_for({**WELL, **numbers})
     assert [alarm.name for alarm in fired] == names
     assert all(alarm.rule and alarm.found and alarm.next_step for alarm in fired)
+
+
+def test_every_parser_over_the_limit_is_named() -> None:
+    (alarm,) = alarms_for(
+        {
+            "regex_naive/spot_rate": 0.41,
+            "regex_naive/spot_n": 100.0,
+            "regex_answer_is/spot_rate": 0.02,
+            "regex_mmlu_pro/spot_rate": 0.125,
+            "regex_mmlu_pro/spot_n": 8.0,
+        }
+    )
+    assert alarm.found == (
+        "regex_naive misreads 41.0% of 100 rows; regex_mmlu_pro misreads 12.5% of 8 rows"
+    )
 
 
 @pytest.mark.parametrize(

@@ -175,3 +175,66 @@ def test_a_judge_that_is_silent_on_plain_labels_is_unreliable(judge_server: Serv
     assert result.metrics["judge/n_check_failed"] == N_ROWS
     assert "judge/strict_agreement" not in result.metrics
     assert "judge_unreliable" in alarms(result)
+
+
+# --- published parsers ------------------------------------------------------------------
+
+PARSERS = (
+    "regex_naive", "regex_first_upper", "regex_bounded", "regex_last_bounded", "regex_answer_is",
+    "regex_mmlu_pro",
+)  # fmt: skip
+
+
+def other_judge(request: dict[str, Any], n: int) -> str:
+    """Reads "the second one" as B, and all else as no answer."""
+    reply = request["messages"][-1]["content"].split("The candidate's reply:")[1]
+    return "B" if "second one" in reply else "OTHER"
+
+
+def test_all_parsers_stand_beside_the_judge(judge_server: Server) -> None:
+    """A refusal that holds letters, a wrong letter, and an answer that none of them sees."""
+
+    def model(frame: pd.DataFrame) -> list[str]:
+        return [
+            "I would say the second one. Answer: A trap." if "metal" in prompt else "A shame, no."
+            for prompt in frame["prompt"]
+        ]
+
+    judge = judged_by(judge_server(other_judge), shape="extract")
+    result = evaluate(model, "mcq_judge", judge=judge, regex={"parsers": "all"})
+    got = result.metrics
+    assert {f"{name}/accuracy" for name in PARSERS} <= set(got)
+    for name in PARSERS:
+        assert got[f"{name}/n_judged"] == got[f"{name}/spot_n"] == N_ROWS
+        wrong, coerced = got[f"{name}/n_wrong_letter"], got[f"{name}/n_coerced_other"]
+        assert got[f"{name}/misread_rate"] == (wrong + coerced) / N_ROWS
+    # Three rows name the second option, two are refusals that begin with an A.
+    assert (got["regex_bounded/n_wrong_letter"], got["regex_bounded/n_coerced_other"]) == (3, 2)
+    assert (got["regex_answer_is/n_missed"], got["regex_answer_is/misread_rate"]) == (3, 0)
+    assert "regex_judge_disagreement" in alarms(result)
+    table = result.tables["mcq_alarms"].set_index("name")
+    found = table.loc["regex_judge_disagreement", "found"]
+    assert "regex_mmlu_pro misreads 100.0% of 5 rows" in found
+    assert "regex_answer_is" not in found
+
+
+@pytest.mark.parametrize(
+    ("given", "run"),
+    [
+        pytest.param(["regex_mmlu_pro"], ["regex_mmlu_pro"], id="one"),
+        pytest.param("regex_answer_is", ["regex_answer_is"], id="one by its name alone"),
+        pytest.param(["regex_naive", "regex_naive"], ["regex_naive"], id="one, said twice"),
+    ],
+)
+def test_parsers_are_chosen_by_name(given: Any, run: list[str]) -> None:
+    result = evaluate(says("A"), "mcq_regex", regex={"parsers": given}, orientations="as-is")
+    assert sorted({name.partition("/")[0] for name in result.metrics}) == ["generation", *run]
+
+
+@pytest.mark.parametrize("given", [["regex_nave"], [], "most", [3], None])
+def test_a_parser_that_nobody_published_is_refused(given: Any) -> None:
+    from mlflow_mcq.errors import SettingsError
+    from mlflow_mcq.settings import read_settings
+
+    with pytest.raises(SettingsError, match=r"regex\.parsers"):
+        read_settings({"regex": {"parsers": given}})
