@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from mlflow_mcq import metrics
+from mlflow_mcq.datasets.stored import PROTOCOL as STORED
 from mlflow_mcq.doors import Engine, Grader, Tokenizer
 from mlflow_mcq.engines.label_scores import LabelScorer
 from mlflow_mcq.engines.local import LocalChat
@@ -150,7 +151,9 @@ def put(arm: Arm, grader: Grader, grades: tuple[Grade, ...]) -> None:
         exam = exam_of(grader)
         summary.add(judge_numbers(grader, grades, exam, arm.settings.seed))
         arm.tables |= exam_tables(exam)
-    summary.add(reader_numbers(grader, grades, arm.items))
+    stored = arm.generations[0].prompt.protocol == STORED
+    seconds = None if stored else arm.seconds
+    summary.add(reader_numbers(grader, grades, arm.items, seconds))
     arm.tables |= reader_tables(grader, arm.items)
     arm.summaries[grader.name] = summary
 

@@ -15,7 +15,7 @@ from mlflow_mcq.records import Grade, Item
 from mlflow_mcq.reliability import wilson
 
 if TYPE_CHECKING:
-    from mlflow_mcq.graders import AnalogyGrader
+    from mlflow_mcq.graders import AnalogyGrader, SimilarityGrader
 
 __all__ = ["exam_of", "judge_numbers", "parser_numbers", "reader_numbers"]
 
@@ -102,13 +102,16 @@ def parser_numbers(judged: Sequence[Grade], parsed: Sequence[Grade], seed: int =
     return summary
 
 
-def reader_numbers(grader: Grader, grades: Sequence[Grade], items: Sequence[Item]) -> Summary:
+def reader_numbers(
+    grader: Grader, grades: Sequence[Grade], items: Sequence[Item], seconds: float | None = None
+) -> Summary:
     """The numbers of a grader's own; nothing for one that has none.
 
     Args:
         grader: Who read.
         grades: What it read.
         items: All that were shown, answered or not.
+        seconds: That generation took; None where the answers were there already.
     """
     from mlflow_mcq.graders.analogy import AnalogyGrader
     from mlflow_mcq.graders.similarity import SimilarityGrader
@@ -116,7 +119,7 @@ def reader_numbers(grader: Grader, grades: Sequence[Grade], items: Sequence[Item
     if isinstance(grader, AnalogyGrader):
         return _analogy(grader, grades, items)
     if isinstance(grader, SimilarityGrader):
-        return _similarity(grades)
+        return _similarity(grader, grades, seconds)
     return Summary()
 
 
@@ -133,7 +136,30 @@ def _analogy(grader: AnalogyGrader, grades: Sequence[Grade], items: Sequence[Ite
     return summary
 
 
-def _similarity(grades: Sequence[Grade]) -> Summary:
+def _similarity(
+    grader: SimilarityGrader, grades: Sequence[Grade], seconds: float | None
+) -> Summary:
+    """The numbers of the readings, and what embedding took.
+
+    * ``embed_seconds``: loading the encoder included.
+    * ``embed_share``: these / (seconds of generation + these), in [0, 1].
+    * ``n_encoded``, ``n_cached``: distinct texts over all orientations that were encoded, and
+      whose vectors were on disk.
+    """
+    from mlflow_mcq.engines.embedder import SentenceEmbedder
     from mlflow_mcq.graders.similarity import similarity_numbers
 
-    return Summary(similarity_numbers(grades))
+    summary = Summary(similarity_numbers(grades))
+    embedder = grader.embedder
+    if not isinstance(embedder, SentenceEmbedder):
+        summary.undefined["embed_seconds"] = "undefined: the embedder does not say"
+        return summary
+    summary.values["embed_seconds"] = embedder.seconds
+    summary.values["n_encoded"] = float(embedder.n_encoded)
+    summary.values["n_cached"] = float(embedder.n_cached)
+    if seconds is None:
+        summary.undefined["embed_share"] = "undefined: the answers were there already"
+    else:
+        whole = seconds + embedder.seconds
+        summary.rate("embed_share", embedder.seconds, whole, "seconds")
+    return summary

@@ -238,3 +238,29 @@ def test_a_parser_that_nobody_published_is_refused(given: Any) -> None:
 
     with pytest.raises(SettingsError, match=r"regex\.parsers"):
         read_settings({"regex": {"parsers": given}})
+
+
+# --- similarity -------------------------------------------------------------------------
+
+
+def similar(model: Any, cache: Path, data: pd.DataFrame = FRAME) -> Any:
+    similarity = {"encoder": "demo:minilm", "cache_dir": str(cache)}
+    return evaluate(model, "mcq_similarity", data, similarity=similarity)
+
+
+def test_what_embedding_took_and_what_was_known_already(tmp_path: Path) -> None:
+    first = similar(says("The answer is mercury."), tmp_path).metrics
+    # Five option texts, one of which is the span: each once over five orientations.
+    assert (first["similarity/n_encoded"], first["similarity/n_cached"]) == (5, 0)
+    whole = first["similarity/embed_seconds"] + first["generation/seconds"]
+    assert first["similarity/embed_share"] == first["similarity/embed_seconds"] / whole
+    assert 0 < first["similarity/embed_share"] <= 1
+    second = similar(says("The answer is the moon."), tmp_path).metrics
+    assert (second["similarity/n_encoded"], second["similarity/n_cached"]) == (1, 5)
+
+
+def test_stored_answers_took_no_time_to_share(tmp_path: Path) -> None:
+    result = similar(None, tmp_path, FRAME.assign(generation="The answer is mercury."))
+    assert result.metrics["similarity/embed_seconds"] > 0
+    assert "similarity/embed_share" not in result.metrics
+    assert "there already" in notes(result)["similarity/embed_share"]
