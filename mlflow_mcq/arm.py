@@ -14,15 +14,17 @@ import pandas as pd
 
 from mlflow_mcq import metrics
 from mlflow_mcq.datasets.stored import PROTOCOL as STORED
-from mlflow_mcq.doors import Engine, Grader, Tokenizer
+from mlflow_mcq.doors import Engine, Grader, Scorer, Tokenizer
 from mlflow_mcq.engines.label_scores import LabelScorer
 from mlflow_mcq.engines.local import LocalChat
+from mlflow_mcq.engines.openai_chat import OpenAIChat
+from mlflow_mcq.engines.remote_scores import RemoteScorer
 from mlflow_mcq.errors import ModelError, SettingsError
 from mlflow_mcq.extras import exam_of, judge_numbers, parser_numbers, reader_numbers
 from mlflow_mcq.graders import JudgeGrader
 from mlflow_mcq.logprob import summarize_logprobs
 from mlflow_mcq.pipeline import generate, grade
-from mlflow_mcq.reader_tables import exam_tables, reader_tables
+from mlflow_mcq.reader_tables import exam_tables, label_scores_frame, reader_tables
 from mlflow_mcq.records import Generation, Grade, Item, Request
 from mlflow_mcq.scores import LabelScores
 from mlflow_mcq.settings import Settings
@@ -116,14 +118,22 @@ def count(arm: Arm) -> None:
 
 def _score(arm: Arm, chat: object) -> None:
     """Score the letters; a diagnostic must not cost generations that are done."""
-    if not isinstance(chat, LocalChat):
-        arm.numbers.undefined["logprob/accuracy"] = "undefined: the model is not in memory here"
-        return
     prompts = list({g.key[:3]: g.prompt for g in arm.generations}.values())
+    scorer: Scorer
+    if isinstance(chat, LocalChat):
+        scorer = LabelScorer(chat, thinking=arm.settings.thinking)
+    elif isinstance(chat, OpenAIChat):
+        scorer = RemoteScorer(chat, thinking=arm.settings.thinking)
+    else:
+        why = "undefined: the model is not in memory here, nor a remote_model that could be asked"
+        arm.numbers.undefined["logprob/accuracy"] = why
+        return
     try:
-        arm.scores = tuple(LabelScorer(chat, thinking=arm.settings.thinking).score(prompts))
+        arm.scores = tuple(scorer.score(prompts))
     except ModelError as error:
         arm.numbers.undefined["logprob/accuracy"] = f"undefined: {error}"
+    else:
+        arm.tables["mcq_label_scores"] = label_scores_frame(arm.scores)
 
 
 def read(arm: Arm, graders: Iterable[Grader]) -> list[str]:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
 from mlflow_mcq.doors import Grader
 from mlflow_mcq.graders.analogy import AnalogyGrader, fewest_tokens, unwinnable
 from mlflow_mcq.graders.exam import ExamMark, ExamReport
+from mlflow_mcq.logprob import label_logprobs
 from mlflow_mcq.records import Item
 from mlflow_mcq.reliability import wilson
+from mlflow_mcq.scores import LabelScores
 from mlflow_mcq.table import storable
 
-__all__ = ["exam_tables", "reader_tables", "unwinnable_frame"]
+__all__ = ["exam_tables", "label_scores_frame", "reader_tables", "unwinnable_frame"]
 
+_SCORE_COLUMNS = (
+    "item_id", "protocol", "orientation", "slot", "letter", "option", "is_gold", "token",
+    "logprob_raw", "logprob", "rank", "tied", "bounded", "error",
+)  # fmt: skip
 _KIND_COLUMNS = ("kind", "n", "n_errors", "n_right", "sensitivity", "low", "high")
 
 
@@ -102,3 +108,50 @@ def _kind_row(kind: str, n: int, n_errors: int, n_right: int) -> dict[str, objec
     share = wilson(n_right, n - n_errors)
     numbers = (kind, n, n_errors, n_right, share.value, share.low, share.high)
     return dict(zip(_KIND_COLUMNS, numbers, strict=True))
+
+
+def label_scores_frame(scores: Iterable[LabelScores]) -> pd.DataFrame:
+    """One row a label of each scored prompt, and one a prompt without scores.
+
+    Returns:
+        The prompt's key (``item_id``, ``protocol``, ``orientation``); ``slot`` (0 is the top),
+        ``letter``, ``option`` (index in the data), ``is_gold``; ``token`` as scored;
+        ``logprob_raw`` (natural logarithm, over the whole vocabulary) and ``logprob``
+        (normalised over the labels); ``rank`` among the labels (1 is the likeliest; equal
+        ones share the better rank) and whether it is ``tied`` for the first; ``bounded``:
+        the number is an upper bound. Where ``error`` is set all but the key is empty.
+    """
+    rows = [row for score in scores for row in _score_rows(score)]
+    frame = pd.DataFrame(rows, columns=[*_SCORE_COLUMNS])
+    whole = dict.fromkeys(("slot", "option", "rank"), "Int64")
+    return frame.astype(
+        {**whole, **dict.fromkeys(("is_gold", "tied", "bounded"), "boolean")}
+    ).astype(dict.fromkeys(("logprob_raw", "logprob"), "float64"))
+
+
+def _score_rows(score: LabelScores) -> list[dict[str, object]]:
+    names = ("item_id", "protocol", "orientation")
+    key = {name: storable(part) for name, part in zip(names, score.key, strict=True)}
+    if score.error:
+        return [key | {"error": score.error}]
+    prompt, normalised = score.prompt, label_logprobs(score)
+    best = score.best
+    return [
+        key
+        | {
+            "slot": slot,
+            "letter": prompt.labels[slot],
+            "option": prompt.orientation.order[slot],
+            "is_gold": slot == prompt.gold_slot,
+            "token": storable(score.token_texts[slot]),
+            "logprob_raw": score.logprobs[slot],
+            "logprob": float(normalised[slot]),
+            "rank": 1
+            if slot in best
+            else 1 + sum(v > score.logprobs[slot] for v in score.logprobs),
+            "tied": score.tied and slot in best,
+            "bounded": slot in score.bounded,
+            "error": "",
+        }
+        for slot in range(len(prompt.labels))
+    ]

@@ -10,7 +10,7 @@ from typing import Any
 import mlflow
 import pandas as pd
 import pytest
-from fake_server import FakeServer, Script
+from fake_server import FakeServer, Script, listed, refused
 from mlflow import MlflowClient
 from tiny import byte_tokenizer, tiny_model
 
@@ -264,3 +264,73 @@ def test_stored_answers_took_no_time_to_share(tmp_path: Path) -> None:
     assert result.metrics["similarity/embed_seconds"] > 0
     assert "similarity/embed_share" not in result.metrics
     assert "there already" in notes(result)["similarity/embed_share"]
+
+
+# --- letter log-probabilities -----------------------------------------------------------
+
+
+def answers_b_and_thinks_a(request: dict[str, Any], n: int) -> Any:
+    if request.get("logprobs"):
+        return listed({"A": -0.2, "B": -2.0, "The": -4.0})
+    return "B"
+
+
+def test_a_server_is_scored_beside_its_answers(judge_server: Server) -> None:
+    server = judge_server(answers_b_and_thinks_a)
+    model = mlflow_mcq.remote_model(base_url=server.url, model="m")
+    result = evaluate(model, "mcq_regex", logprob={"enabled": True})
+    assert len(server.requests) == 2 * N_ROWS
+    got = result.metrics
+    assert got["regex_bounded/pick_rate_slot_2"] == 1
+    assert got["logprob/n_rows"] == N_ROWS
+    assert got["logprob/coverage"] == 1
+    assert got["logprob/exact_rate"] == 2 / N_ROWS  # C is not listed; two rows show none
+    assert got["logprob/generation_disagreement"] == 1
+    assert got["logprob/accuracy"] == got["regex_bounded/accuracy"] == 2 / N_ROWS
+    assert "logprob_diagnostic_only" in alarms(result)
+    table = result.artifacts["mcq_label_scores_parquet"].content
+    assert len(table) == 3 * 3 + 2 * 2
+    assert table[table["rank"] == 1]["letter"].tolist() == ["A"] * N_ROWS
+    assert table["bounded"].sum() == 3
+
+
+@pytest.mark.parametrize("wrong", [0, 1])
+def test_the_alarm_is_for_more_than_five_points(judge_server: Server, wrong: int) -> None:
+    """Of 20 rows none or two are answered otherwise than they are scored."""
+    data = pd.DataFrame(
+        {"question": [f"Which, {n}?" for n in range(10)], "options": [["x", "y"]] * 10, "answer": 0}
+    )
+
+    def script(request: dict[str, Any], n: int) -> Any:
+        if request.get("logprobs"):
+            return listed({"A": -0.1, "B": -3.0})
+        return "B" if wrong and "Which, 3?" in request["messages"][0]["content"] else "A"
+
+    model = mlflow_mcq.remote_model(base_url=judge_server(script).url, model="m")
+    result = evaluate(model, "mcq_regex", data, logprob={"enabled": True})
+    assert result.metrics["logprob/generation_disagreement"] == 2 * wrong / 20
+    assert ("logprob_diagnostic_only" in alarms(result)) is bool(wrong)
+
+
+def test_a_server_without_log_probabilities_costs_the_run_nothing(judge_server: Server) -> None:
+    def script(request: dict[str, Any], n: int) -> Any:
+        return refused(400, "no logprobs here") if request.get("logprobs") else "A"
+
+    model = mlflow_mcq.remote_model(base_url=judge_server(script).url, model="m")
+    result = evaluate(model, "mcq_regex", logprob={"enabled": True})
+    assert result.metrics["regex_bounded/n_rows"] == N_ROWS
+    assert result.metrics["logprob/n_unscored"] == N_ROWS
+    assert "logprob/accuracy" not in result.metrics
+    assert "no logprobs here" in notes(result)["logprob/accuracy"]
+
+
+def test_a_local_model_leaves_the_same_table() -> None:
+    local = mlflow_mcq.local_model(tiny_model(max_position_embeddings=1024), byte_tokenizer())
+    more: dict[str, Any] = {"max_new_tokens": 2, "logprob": {"enabled": True}}
+    result = evaluate(local, "mcq_regex", **more)
+    table = result.artifacts["mcq_label_scores_parquet"].content
+    assert len(table) == 3 * 3 + 2 * 2
+    assert not table["bounded"].any()
+    assert result.metrics["logprob/coverage"] == result.metrics["logprob/exact_rate"] == 1
+    first = table[(table["item_id"] == "metal") & (table["orientation"] == 1)]
+    assert first["option"].tolist() == [1, 2, 0]
