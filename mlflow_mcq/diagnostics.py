@@ -176,13 +176,20 @@ def _golds_too_long(metrics: Mapping[str, float], limits: Thresholds) -> Alarm |
 
 def _logprob_differs(metrics: Mapping[str, float], limits: Thresholds) -> Alarm | None:
     differs = metrics.get("logprob/generation_disagreement", 0.0)
-    if differs <= limits.logprob_disagreement:
+    # A model that refuses half of the rows may agree on all others.
+    shift = metrics.get("logprob/accuracy_shift", 0.0)
+    found = []
+    if differs > limits.logprob_disagreement:
+        found.append(f"they differ on {differs:.1%} of the rows whose answer names an option")
+    if abs(shift) > limits.logprob_disagreement:
+        found.append(f"accuracy by log-probability less that of the answers is {shift:+.1%}")
+    if not found:
         return None
     return Alarm(
         "logprob_diagnostic_only",
         "label log-probabilities and answers may differ on at most "
-        f"{limits.logprob_disagreement:.0%} of rows",
-        f"they differ on {differs:.1%} of the rows whose answer names an option",
+        f"{limits.logprob_disagreement:.0%} of rows, and in accuracy by as much",
+        "; ".join(found),
         "Report the generated answers; logprob/... says nothing about what users will read.",
     )
 

@@ -50,6 +50,13 @@ WELL = {
         pytest.param(
             {"logprob/generation_disagreement": 0.055}, ["logprob_diagnostic_only"], id="logprob"
         ),
+        pytest.param({"logprob/accuracy_shift": 0.05}, [], id="five points of accuracy"),
+        pytest.param(
+            {"logprob/accuracy_shift": 0.07}, ["logprob_diagnostic_only"], id="seven points more"
+        ),
+        pytest.param(
+            {"logprob/accuracy_shift": -0.07}, ["logprob_diagnostic_only"], id="seven points less"
+        ),
         pytest.param(
             {"generation/n_prompt_too_long": 1.0, "judge/strict_agreement": 0.1},
             ["judge_unreliable", "prompts_too_long"],
