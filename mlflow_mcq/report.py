@@ -90,8 +90,9 @@ def _log_steps(log: RunLog, grader: str, table: pd.DataFrame, link: str | None) 
 
 def _params(arm: Arm) -> dict[str, object]:
     protocol = arm.generations[0].prompt.protocol
-    policy = arm.settings.several_gold
-    params: dict[str, object] = {"mcq.protocol": protocol, "mcq.several_gold": policy}
+    params: dict[str, object] = {"mcq.protocol": protocol}
+    if any(item.also_right for item in arm.items):  # it says nothing about other data
+        params["mcq.several_gold"] = arm.settings.several_gold
     # How stored answers were made is not known here: no setting of ours describes it.
     if protocol != STORED:
         settings = arm.settings
