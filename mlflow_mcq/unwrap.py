@@ -15,7 +15,8 @@ from mlflow_mcq.engines.stored import StoredEngine
 from mlflow_mcq.errors import DataError, ModelError, SettingsError
 from mlflow_mcq.settings import Settings
 
-_MAKING = set(Settings.model_fields) - {"judge", "columns", "table_rows", "batch_size", "seed"}
+_READING = {"columns", "layout", "on_bad_rows", "limit", "shard", "seed", "lint"}
+_MAKING = set(Settings.model_fields) - _READING - {"judge", "table_rows", "batch_size"}
 
 __all__ = ["engine_of", "logged_model_id", "speaks_chat", "stored_answers"]
 
