@@ -9,6 +9,7 @@ import pandas as pd
 from mlflow_mcq.arm import Arm
 from mlflow_mcq.datasets.lint import lint_read
 from mlflow_mcq.datasets.reading import Reading
+from mlflow_mcq.datasets.stored import PROTOCOL as STORED
 from mlflow_mcq.tracking import RunLog, capped
 
 __all__ = ["describe", "report_data"]
@@ -37,7 +38,8 @@ def report_data(arm: Arm, log: RunLog) -> None:
     """Put it on record; nothing where the data was not read in this run."""
     if arm.reading is None:
         return
-    log.params({"mcq.layout": arm.reading.layout})
+    if arm.generations[0].prompt.protocol != STORED:
+        log.params({"mcq.layout": arm.reading.layout})
     log.tags({"mcq.layout": arm.reading.layout, "mcq.data": arm.reading.said})
     rows = arm.settings.table_rows
     if arm.reading.bad:

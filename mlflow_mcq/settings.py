@@ -96,7 +96,9 @@ class Columns(BaseModel):
 
 
 # Settings of how rows are read or shown; they change no generation.
-_READERS = {"judge", "analogy", "similarity", "logprob", "table_rows", "batch_size", "lint"}
+_READERS = {
+    "judge", "analogy", "similarity", "logprob", "table_rows", "batch_size", "cache", "lint",
+}  # fmt: skip
 
 
 class Settings(BaseModel):
@@ -125,6 +127,9 @@ class Settings(BaseModel):
         shard: ``"i/n"``: the i-th of n shares of the items, i from 1.
         lint: Whether faults of the items are looked for and logged.
         table_rows: Rows of the tables shown in the browser; Parquet holds all.
+        cache: ``run`` keeps rows on disk while the run is under way, so that the same
+            evaluation started again after a crash goes on where it was; a folder keeps
+            them for good and shares them between runs; ``off`` keeps none.
         analogy: The 8-token analogy match.
         similarity: Embedding similarity.
         logprob: Letter log-probabilities.
@@ -154,6 +159,7 @@ class Settings(BaseModel):
     shard: str | None = None
     lint: bool = Field(True, strict=True)
     table_rows: int = Field(1000, ge=1, le=2000)
+    cache: str = Field("run", min_length=1)
     analogy: AnalogySettings = AnalogySettings()
     similarity: SimilaritySettings = SimilaritySettings()
     logprob: LogprobSettings = LogprobSettings()

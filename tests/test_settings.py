@@ -314,6 +314,10 @@ MEASURED = {
     "input_column": "text",
     "input_format": "messages",
     "columns": {"answer": "key"},
+    "layout": "arc",
+    "on_bad_rows": "skip",
+    "limit": 10,
+    "shard": "1/2",
 }
 NOT_MEASURED = {
     "judge": JUDGE,
@@ -322,6 +326,8 @@ NOT_MEASURED = {
     "analogy": {"window": 4},
     "similarity": {"encoder": "demo:minilm"},
     "logprob": {"enabled": True},
+    "cache": "off",
+    "lint": False,
 }
 
 

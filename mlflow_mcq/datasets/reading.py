@@ -214,7 +214,9 @@ def _fields(
     for count, cells in enumerate(records):
         try:
             # A row of JSON lines may lack a field that others have.
-            found[count] = layout.read({**dict.fromkeys(layout.needs), **cells})
+            found[count] = layout.read(
+                {**cells, **{name: None for name in layout.needs if name not in cells}}
+            )
         except DataError as error:
             shown = f" (id {cells['id']!r})" if "id" in cells else ""
             who = f"row {places[count]}{shown}, {error.args[0]}"

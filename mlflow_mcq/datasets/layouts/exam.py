@@ -67,7 +67,7 @@ def _lettered(question: str, answer: str) -> Callable[[Cells], Fields]:
 
 
 def _headerless(cells: Cells) -> Fields:
-    names = list(cells)
+    names = sorted((name for name in cells if name.isdecimal()), key=int)
     there = filled(cells, names[1:-1])
     gold = gold_letter(cells[names[-1]], _LETTERS[: len(there)], names[-1])
     return Fields(text_of(cells, names[0]), [cells[name] for name in there], gold)
