@@ -19,11 +19,12 @@ from mlflow_mcq.engines.stored import StoredEngine
 from mlflow_mcq.errors import DataError, ModelError, SettingsError
 from mlflow_mcq.pipeline import data_digest
 from mlflow_mcq.records import Request
-from mlflow_mcq.settings import Settings
+from mlflow_mcq.settings import READERS, Settings
 from mlflow_mcq.store.journal import Journal, open_journal
 
-_READING = {"columns", "layout", "on_bad_rows", "limit", "shard", "seed", "lint"}
-_MAKING = set(Settings.model_fields) - _READING - {"judge", "table_rows", "batch_size", "cache"}
+_DATA = {"columns", "several_gold", "layout", "on_bad_rows", "limit", "shard"}
+# The seed stays out: it draws samples of rows to check, too.
+_MAKING = set(Settings.model_fields) - READERS - _DATA - {"seed"}
 
 __all__ = ["engine_of", "kept", "logged_model_id", "speaks_chat", "stored_answers"]
 

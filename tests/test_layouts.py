@@ -223,6 +223,14 @@ def test_a_header_that_ends_in_a_letter_is_a_header(tmp_path: Path) -> None:
     assert read_data(load_data(path), Settings()).rows[0].item.gold == 1
 
 
+def test_several_right_choices_are_read_where_that_is_allowed() -> None:
+    data = changed("inspect", target=["D", "B"])
+    with pytest.raises(DataError, match="row 0"):
+        read_data(data, Settings())
+    item = read_data(data, Settings(several_gold="any")).rows[0].item
+    assert item.golds == (1, 3)
+
+
 def test_rivers_are_read_alike_by_name_and_by_label() -> None:
     shuffled = {"C": RIVERS[2], "A": RIVERS[0], "B": RIVERS[1]}
     row = {"question": "Which?", "choices": shuffled, "answer": "B"}

@@ -318,11 +318,13 @@ MEASURED = {
     "on_bad_rows": "skip",
     "limit": 10,
     "shard": "1/2",
+    "several_gold": "any",
 }
 NOT_MEASURED = {
     "judge": JUDGE,
     "batch_size": 2,
     "table_rows": 10,
+    "regex": {"parsers": "all"},
     "analogy": {"window": 4},
     "similarity": {"encoder": "demo:minilm"},
     "logprob": {"enabled": True},

@@ -161,7 +161,7 @@ def _duplicate_options(items: Sequence[Item]) -> _Found:
     for item in items:
         twins = duplicate_options(item.options)
         if twins:
-            gold = "; the gold option is one of them" if item.gold in twins else ""
+            gold = "; the gold option is one of them" if {*item.golds} & {*twins} else ""
             yield item.id, f"options {[i + 1 for i in twins]} say the same{gold}"
 
 

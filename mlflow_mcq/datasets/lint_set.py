@@ -19,6 +19,7 @@ from mlflow_mcq.reliability import wilson
 __all__ = ["ItemNumber", "choices_only", "gold_position", "longest_is_gold"]
 
 _FEWEST = 100
+_FEWEST_TO_BLAME = 20
 _MOST = 2000
 _FOLDS = 5
 _ALPHA = 0.01
@@ -58,7 +59,7 @@ def gold_position(items: Sequence[Item]) -> ItemNumber:
 
     Pearson's chi-square test (scipy.stats.chisquare). An item with k options expects 1/k of
     a gold in each of its k positions; the last positions are pooled until five are expected,
-    since longer items are few.
+    since longer items are few. Items with several right options are left out.
 
     Returns:
         A p-value in [0, 1]; below 0.01 the set favours a position. Undefined where fewer
@@ -69,6 +70,7 @@ def gold_position(items: Sequence[Item]) -> ItemNumber:
         >>> gold_position(items).fault
         'option 1 is gold in 40 of 40 items'
     """
+    items = [item for item in items if not item.also_right]
     longest = max((len(item.options) for item in items), default=0)
     observed, expected = np.zeros(longest), np.zeros(longest)
     for item in items:
@@ -99,7 +101,7 @@ def longest_is_gold(items: Sequence[Item]) -> ItemNumber:
     Returns:
         A share in [0, 1] of the items with one longest option (in characters), with its
         Wilson interval; chance is the mean of 1/k over them. A fault where the whole
-        interval lies above chance. Undefined without such items.
+        interval lies above chance, of 20 items at least. Undefined without any.
 
     Example:
         >>> items = [Item(str(i), "q?", ("a long one", "y"), 0) for i in range(40)]
@@ -111,8 +113,8 @@ def longest_is_gold(items: Sequence[Item]) -> ItemNumber:
     for item in items:
         lengths = [len(option.strip()) for option in item.options]
         if lengths.count(max(lengths)) == 1:
-            hits += lengths.index(max(lengths)) == item.gold
-            chances.append(1 / len(lengths))
+            hits += lengths.index(max(lengths)) in item.golds
+            chances.append(_chance(item))
     what = "items with one longest option"
     return _above_chance("longest_is_gold", hits, chances, what, _named_longest)
 
@@ -142,12 +144,16 @@ def choices_only(items: Sequence[Item], seed: int = 0) -> ItemNumber:
         note = f"undefined: {len(usable)} different items; needs {_FEWEST}"
         return ItemNumber("choices_only_accuracy", None, n=len(usable), note=note)
     hits = sum(_found(usable, seed))
-    chances = [1 / len(item.options) for item in usable]
+    chances = [_chance(item) for item in usable]
     return _above_chance("choices_only_accuracy", hits, chances, "items", _named_shortcut)
 
 
 def _named_shortcut(share: float, chance: float) -> str:
     return f"a bag of words finds {share:.0%} of golds without the question (chance {chance:.0%})"
+
+
+def _chance(item: Item) -> float:
+    return len(item.golds) / len(item.options)
 
 
 def _key(item: Item, seed: int) -> bytes:
@@ -164,7 +170,7 @@ def _found(items: Sequence[Item], seed: int) -> list[bool]:
         n_features=2**16, ngram_range=(1, 2), token_pattern=_WORD, alternate_sign=False
     )
     owner = np.array([i for i, item in enumerate(items) for _ in item.options])
-    right = np.array([slot == item.gold for item in items for slot in range(len(item.options))])
+    right = np.array([slot in item.golds for item in items for slot in range(len(item.options))])
     features = words.transform([option for item in items for option in item.options])
     draw, hits = random.Random(f"choices only {seed}"), [False] * len(items)
     starts = np.cumsum([0, *(len(item.options) for item in items)])
@@ -177,7 +183,7 @@ def _found(items: Sequence[Item], seed: int) -> list[bool]:
         for i in test:
             scores = whole[starts[i] : starts[i + 1]]
             best = np.flatnonzero(scores >= scores.max() - 1e-12)
-            hits[i] = int(best[int(draw.random() * len(best))]) == items[i].gold
+            hits[i] = int(best[int(draw.random() * len(best))]) in items[i].golds
     return hits
 
 
@@ -192,5 +198,6 @@ def _above_chance(
     if share.value is None or share.low is None:
         return ItemNumber(name, None, note=share.reason)
     chance = float(np.mean(chances))
-    said = fault(share.value, chance) if share.low > chance else ""
+    proven = share.low > chance and share.n >= _FEWEST_TO_BLAME
+    said = fault(share.value, chance) if proven else ""
     return ItemNumber(name, share.value, share.low, share.high, chance, share.n, said)

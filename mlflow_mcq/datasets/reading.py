@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from mlflow_mcq.datasets.frame import Row, read_rows
@@ -114,11 +113,12 @@ def read_data(
         if layout is None:
             plain = frame if not inside else pd.DataFrame(records, dtype=object)
             given = None if targets is None else [targets[place] for place in places]
-            rows = read_rows(plain, settings.columns, given, places, bad)
+            several = settings.several_gold
+            rows = read_rows(plain, settings.columns, given, several, places, bad)
             labels: list[tuple[str, ...]] = []
         else:
             fields = _fields(layout, records, places, bad)
-            rows = _rows_of(fields, layout, records, places, settings.columns.id, bad)
+            rows = _rows_of(fields, layout, records, places, settings, bad)
             labels = [one.labels for one in fields.values()]
     except DataError as error:
         raise _located(error, source, hint) from None
@@ -229,9 +229,10 @@ def _rows_of(
     layout: Layout,
     records: Sequence[Mapping[str, Any]],
     places: Sequence[int],
-    id_column: str | None,
+    settings: Settings,
     bad: dict[int, DataError],
 ) -> list[Row]:
+    id_column = settings.columns.id
     rows: list[dict[str, Any]] = []
     for count, one in fields.items():
         cells = records[count]
@@ -252,7 +253,8 @@ def _rows_of(
         return []
     table = pd.DataFrame(rows, dtype=object)
     columns = _CANONICAL.model_copy(update={"id": "id" if "id" in table.columns else None})
-    return read_rows(table, columns, None, [places[count] for count in fields], bad)
+    stood = [places[count] for count in fields]
+    return read_rows(table, columns, None, settings.several_gold, stood, bad)
 
 
 _OURS = ("question", "options", "answer", "id")
@@ -290,8 +292,7 @@ def _said(
     if odd:
         ends = sorted({label for one in odd for label in one}, key=lambda x: (len(x), x))
         parts.append(f"labels {ends[0]}-{ends[-1]} in {sum(odd.values()):,}")
-    golds = {repr(item.gold): item.gold for item in items}
-    if len(golds) == 1 and isinstance(items[0].gold, (int, np.integer)):
+    if len({item.golds for item in items}) == 1 and not items[0].also_right:
         parts.append(f"gold is option {items[0].gold + 1} in all")
     if n_stripped:
         parts.append(f"labels inside the option texts taken off in {n_stripped:,}")

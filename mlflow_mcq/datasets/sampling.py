@@ -65,7 +65,7 @@ def strata(rows: Sequence[Row]) -> dict[str, tuple[Hashable, ...]]:
         row.item.id: (
             row.item.meta.get(name, "") if name else "",
             len(row.item.options),
-            str(row.item.gold),
+            row.item.golds,
         )
         for row in rows
     }
