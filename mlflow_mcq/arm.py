@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from mlflow_mcq import metrics
+from mlflow_mcq.chance import chance_numbers
 from mlflow_mcq.doors import Engine, Grader, Tokenizer
 from mlflow_mcq.engines.label_scores import LabelScorer
 from mlflow_mcq.engines.local import LocalChat
@@ -148,6 +149,7 @@ def put(arm: Arm, grader: Grader, grades: tuple[Grade, ...]) -> None:
         arm.judge = grader
         summary.add(judge_numbers(grader, grades, exam_of(grader)))
     summary.values |= reader_numbers(grader.name, grades)
+    summary.add(chance_numbers(frame, arm.items))
     arm.summaries[grader.name] = summary
 
 

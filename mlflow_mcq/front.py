@@ -36,7 +36,8 @@ def evaluate(
         model: A function of a DataFrame, a pyfunc, a ``models:/`` or ``runs:/`` URI,
             `local_model`, `remote_model`, ``(model, tokenizer)``, a folder or hub name;
             None reads the answers that the data holds.
-        data: DataFrame, list of dicts, MLflow dataset, or the path of a data file.
+        data: DataFrame, list of dicts, MLflow dataset, the path of a data file, or a built
+            set such as ``nonsense:1000``.
         judge: Who judges: ``{"model": ..., "base_url": ..., "api_key_env": ...}``.
         targets: Column with the answers; None looks for the usual names.
         evaluators: Which of ours; None is ``["mcq_judge"]``.
@@ -102,7 +103,7 @@ def usable_model(model: Any) -> Any:
 
 
 def _usable_data(data: Any) -> Any:
-    if isinstance(data, (str, Path)):
+    if isinstance(data, (str, Path, Mapping)):
         return load_frame(data)
     if isinstance(data, pd.DataFrame) or hasattr(data, "to_evaluation_dataset"):
         return data

@@ -24,6 +24,7 @@ from mlflow import MlflowClient
 from mlflow.tracking.context.registry import resolve_tags
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from mlflow_mcq.datasets.built import built_name, located
 from mlflow_mcq.datasets.files import load_frame
 from mlflow_mcq.engines.handle import remote_model
 from mlflow_mcq.errors import SettingsError
@@ -74,7 +75,8 @@ class Recipe(BaseModel):
     Attributes:
         name: Of the comparison.
         experiment: MLflow experiment; None uses the active one.
-        data: Path of the data, relative to the recipe.
+        data: Path of the data, relative to the recipe, or a built set: ``nonsense:1000``,
+            ``{analogy: {pairs: f}}`` (see `mlflow_mcq.datasets.built`).
         limit: Number of items, drawn with the seed; None takes all.
         model: For arms that name none.
         evaluators: Which of ours.
@@ -85,7 +87,7 @@ class Recipe(BaseModel):
 
     name: str = Field(min_length=1)
     experiment: str | None = None
-    data: str
+    data: str | dict[str, Any]
     limit: int | None = Field(None, ge=1)
     model: str | RemoteSpec | None = None
     evaluators: tuple[str, ...] = ("mcq_judge",)
@@ -132,8 +134,8 @@ def load_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) ->
         raise SettingsError(f"recipe {str(path)!r}", f"cannot be read ({error})") from None
     if not isinstance(given, dict):
         raise SettingsError(f"recipe {path.name!r}", "must be a mapping of names to values", given)
-    if isinstance(given.get("data"), str):
-        given["data"] = str(path.parent / given["data"])
+    if "data" in given:
+        given["data"] = located(given["data"], path.parent)
     _override(given, {k: v for k, v in (overrides or {}).items() if v not in (None, "")})
     try:
         recipe = Recipe.model_validate(given)
@@ -233,12 +235,13 @@ def _run_arm(recipe: Recipe, arm: ArmSpec, frame: pd.DataFrame, comparison: str)
 
 def _dataset(recipe: Recipe, frame: pd.DataFrame) -> Any:
     # Dataset names reach a tag and a column: letters, digits and dashes only.
-    name = re.sub(r"[^\w.-]+", "-", Path(recipe.data).stem)
+    built = built_name(recipe.data)
+    name = built or re.sub(r"[^\w.-]+", "-", Path(str(recipe.data)).stem)
     with warnings.catch_warnings():
         # MLflow warns about integer columns of a training set and about paths that
         # several stores could read: neither concerns an evaluation's own file.
         warnings.simplefilter("ignore", UserWarning)
-        return mlflow.data.from_pandas(frame, source=recipe.data, name=name)
+        return mlflow.data.from_pandas(frame, source=None if built else str(recipe.data), name=name)
 
 
 def _experiment_id() -> str:
