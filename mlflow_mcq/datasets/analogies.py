@@ -21,9 +21,9 @@ from mlflow_mcq.errors import DataError, SettingsError
 
 __all__ = ["RESERVED_PAIRS", "analogy_items"]
 
-RESERVED_PAIRS = 5
-"""Pairs of each relation kept apart for in-context examples: an example is a question, its
-answer and three distractors, and under ``broken-pairs`` all come from one relation."""
+RESERVED_PAIRS = 6
+"""Pairs of each relation kept apart for in-context examples: the question, its answer and the
+four pairs that distractors are made of, all of one relation under ``broken-pairs``."""
 
 _N_OPTIONS = 4
 _MOST_TRIES = 1000
