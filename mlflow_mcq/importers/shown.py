@@ -48,7 +48,7 @@ def order_shown(prompt: str, options: Sequence[str], who: str) -> tuple[int, ...
         `check_gold_alone`.
 
     Raises:
-        DataError: There is no such list, or an option is empty.
+        DataError: There is no such list, it can be read in two ways, or an option is empty.
 
     Example:
         >>> order_shown("Liquid?\\nA. mercury\\nB. iron\\nAnswer:", ["iron", "mercury"], "row")
@@ -76,8 +76,13 @@ def _last_block(
     while (start := prompt.rfind(labels[0], 0, start)) >= 0:
         at_line_start = not prompt[:start].rpartition("\n")[2].strip()
         order = _fill(prompt, start, labels, texts, ()) if at_line_start else None
-        if order is not None:
-            return start, order
+        if order is None:
+            continue
+        # Tried from the other end: an option that holds "B) ..." may allow two readings.
+        other = _fill(prompt, start, labels, texts[::-1], ()) or ()
+        if [texts[::-1][option] for option in other] != [texts[option] for option in order]:
+            return None
+        return start, order
     return None
 
 
