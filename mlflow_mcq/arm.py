@@ -73,6 +73,11 @@ class Arm:
         """The items measured, once each."""
         return tuple({g.prompt.item.id: g.prompt.item for g in self.generations}.values())
 
+    @property
+    def takes_all(self) -> bool:
+        """Whether every right option was asked for, so that answers may name several."""
+        return any(g.prompt.item.takes_all for g in self.generations)
+
     def inherit(self, asked: Settings) -> None:
         """Check that another evaluator of the same call asks for these very rows.
 

@@ -143,7 +143,7 @@ def summarize_logprobs(
 
     * ``n_rows``, ``n_items``, ``n_unscored``: scored prompts, their items, and prompts that
       could not be scored (in no other number).
-    * ``accuracy``: rows whose likeliest label is gold's / scored rows. A tie is not correct.
+    * ``accuracy``: rows whose likeliest label is a gold's / scored rows. A tie is not correct.
     * ``tie_rate``: rows whose highest log-probability is shared / scored rows.
     * ``mass``: mean probability on all labels together, in [0, 1]. Near 0 the model would
       have written something else, and the rest of the numbers describes a tail.
@@ -246,7 +246,7 @@ def _distinct(scores: Iterable[LabelScores]) -> list[LabelScores]:
 
 def _n_right(scores: Sequence[LabelScores]) -> int:
     both = zip(scores, picks(scores), strict=True)
-    return sum(pick == score.prompt.gold_slot for score, pick in both)
+    return sum(pick in score.prompt.gold_slots for score, pick in both)
 
 
 def _mass(score: LabelScores) -> float:

@@ -19,7 +19,7 @@ from mlflow.models.evaluation.base import EvaluationResult, ModelEvaluator
 from mlflow.protos.databricks_pb2 import INVALID_PARAMETER_VALUE
 
 from mlflow_mcq.errors import JudgeNotConfigured, McqError, RunInUse, SettingsError
-from mlflow_mcq.settings import Settings, read_settings
+from mlflow_mcq.settings import Settings, check_reads_sets, read_settings
 
 if TYPE_CHECKING:
     from mlflow_mcq.arm import Arm
@@ -73,9 +73,12 @@ class _McqEvaluator(ModelEvaluator):  # type: ignore[misc]  # MLflow ships no ty
         with _reported(run_id):
             _refuse(self.name, more)
             settings = read_settings(evaluator_config, self.name)
+            check_reads_sets(self.name, settings.several_gold)
             choose = self._prepared(settings)  # a missing judge must cost no inference
             call = _Call(run_id, dataset, model, more.get("predictions"))
             arm = _ARMS.arm_of(call, settings)
+            # Another evaluator of this call may have set it for both.
+            check_reads_sets(self.name, arm.settings.several_gold)
             with _ARMS.whole(call):
                 return self._record(arm, choose(arm), run_id, model, more.get("model_id"))
 
@@ -122,7 +125,7 @@ class JudgeEvaluator(_McqEvaluator):
         if settings.judge is None:
             raise JudgeNotConfigured
         judge = judge_of(settings.judge)
-        return lambda arm: [judge, *_regexes()]
+        return lambda arm: [judge, *([] if arm.takes_all else _regexes())]
 
 
 class AnalogyEvaluator(_McqEvaluator):
@@ -241,7 +244,8 @@ def _measure(call: _Call, settings: Settings) -> Arm:
     from mlflow_mcq.unwrap import engine_of, kept, speaks_chat, stored_answers
 
     dataset = call.dataset
-    rows = read_rows(as_frame(dataset.features_data), settings.columns, dataset.labels_data)
+    frame = as_frame(dataset.features_data)
+    rows = read_rows(frame, settings.columns, dataset.labels_data, settings.several_gold)
     if call.model is None:
         engine, answers = stored_answers(rows, dataset.predictions_data, settings)
         requests = [answer.request for answer in answers]

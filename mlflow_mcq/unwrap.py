@@ -22,14 +22,8 @@ from mlflow_mcq.records import Request
 from mlflow_mcq.settings import Settings
 from mlflow_mcq.store.journal import Journal, open_journal
 
-_MAKING = set(Settings.model_fields) - {
-    "judge",
-    "columns",
-    "table_rows",
-    "batch_size",
-    "seed",
-    "cache",
-}
+_READING = {"judge", "columns", "several_gold", "table_rows", "batch_size", "seed", "cache"}
+_MAKING = set(Settings.model_fields) - _READING
 
 __all__ = ["engine_of", "kept", "logged_model_id", "speaks_chat", "stored_answers"]
 

@@ -314,6 +314,7 @@ MEASURED = {
     "input_column": "text",
     "input_format": "messages",
     "columns": {"answer": "key"},
+    "several_gold": "any",
 }
 NOT_MEASURED = {
     "judge": JUDGE,

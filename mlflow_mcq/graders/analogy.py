@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from mlflow_mcq.doors import Tokenizer
 from mlflow_mcq.errors import SettingsError
 from mlflow_mcq.graders.mentions import mentions
-from mlflow_mcq.graders.missing import no_answer
+from mlflow_mcq.graders.missing import asks_for_sets, no_answer
 from mlflow_mcq.graders.thought import Answer, visible_answer
 from mlflow_mcq.reader_settings import AnalogySettings
 from mlflow_mcq.records import Generation, Grade, Item, Reply, Verdict
@@ -96,7 +96,8 @@ class AnalogyGrader:
     def grade(self, generations: Sequence[Generation]) -> Iterator[Grade]:
         """Yield one grade for each generation, in their order."""
         for generation in generations:
-            yield no_answer(generation, self.name) or self._read(generation)
+            settled = no_answer(generation, self.name) or asks_for_sets(generation, self.name)
+            yield settled or self._read(generation)
 
     def _read(self, generation: Generation) -> Grade:
         answer = visible_answer(generation)
@@ -134,7 +135,7 @@ def _begins(text: str, window: str) -> bool:
 def unwinnable(
     items: Iterable[Item], tokenizer: Tokenizer, window: int = _DEFAULT.window
 ) -> list[Item]:
-    """The items whose gold has more tokens than the window: no reply can be right.
+    """The items whose golds all have more tokens than the window: no reply can be right.
 
     Counted at the start of a reply and after a blank, whichever is shorter. Report them
     before the run: they lower every model's accuracy alike.
@@ -148,7 +149,11 @@ def unwinnable(
     def tokens(text: str) -> int:
         return min(len(tokenizer.encode(text)), len(tokenizer.encode(" " + text)))
 
-    return [item for item in items if tokens(item.options[item.gold].strip()) > window]
+    return [
+        item
+        for item in items
+        if all(tokens(item.options[gold].strip()) > window for gold in item.golds)
+    ]
 
 
 def analogy_numbers(grades: Iterable[Grade]) -> dict[str, float]:
