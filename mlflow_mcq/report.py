@@ -67,6 +67,9 @@ def report(
     log.params(_params(arm))
     log.tags(_tags(arm, alarms))
     _log_tables(arm, log)
+    for table, frame in arm.tables.items():
+        log.parquet(table, frame)
+        log.table(table, capped(frame, arm.settings.table_rows))
     _log_counts(log, by_orientation, confusions)
     _log_summary(log, values, undefined | notes, alarms)
     _log_pictures(log, by_orientation, confusions)

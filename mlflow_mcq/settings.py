@@ -19,11 +19,17 @@ from mlflow_mcq.errors import JudgeNotConfigured, SettingsError
 from mlflow_mcq.judge_settings import JudgeSettings, Prices
 from mlflow_mcq.orientations import DEFAULT_SCHEME, check_scheme
 from mlflow_mcq.prompts import PROTOCOLS_FOR_ALL, prompt_family
-from mlflow_mcq.reader_settings import AnalogySettings, LogprobSettings, SimilaritySettings
+from mlflow_mcq.reader_settings import (
+    AnalogySettings,
+    LogprobSettings,
+    RegexSettings,
+    SimilaritySettings,
+)
 from mlflow_mcq.records import Decoding
 
 __all__ = [
     "EVALUATORS",
+    "READERS",
     "Columns",
     "JudgeSettings",
     "Settings",
@@ -98,8 +104,10 @@ class Columns(BaseModel):
     order: str | None = None
 
 
-# Settings of how rows are read or shown; they change no generation.
-_READERS = {"judge", "analogy", "similarity", "logprob", "table_rows", "batch_size", "cache"}
+READERS = frozenset(
+    {"judge", "regex", "analogy", "similarity", "logprob", "table_rows", "batch_size", "cache"}
+)
+"""Settings of how rows are read or shown; they change no generation."""
 
 
 class Settings(BaseModel):
@@ -129,6 +137,7 @@ class Settings(BaseModel):
         cache: ``run`` keeps rows on disk while the run is under way, so that the same
             evaluation started again after a crash goes on where it was; a folder keeps
             them for good and shares them between runs; ``off`` keeps none.
+        regex: The published parsers.
         analogy: The 8-token analogy match.
         similarity: Embedding similarity.
         logprob: Letter log-probabilities.
@@ -155,6 +164,7 @@ class Settings(BaseModel):
     several_gold: Literal["refuse", "any", "all"] = "refuse"
     table_rows: int = Field(1000, ge=1, le=2000)
     cache: str = Field("run", min_length=1)
+    regex: RegexSettings = RegexSettings()
     analogy: AnalogySettings = AnalogySettings()
     similarity: SimilaritySettings = SimilaritySettings()
     logprob: LogprobSettings = LogprobSettings()
@@ -193,7 +203,7 @@ class Settings(BaseModel):
     @property
     def measured(self) -> dict[str, Any]:
         """The settings that decide which rows are generated (not how they are read)."""
-        return self.model_dump(exclude=_READERS)
+        return self.model_dump(exclude=set(READERS))
 
     @property
     def fingerprint(self) -> str:
@@ -255,6 +265,7 @@ _ROOMS: dict[str, type[BaseModel]] = {
     "judge.panel": JudgeSettings,
     "judge.panel.prices": Prices,
     "columns": Columns,
+    "regex": RegexSettings,
     "analogy": AnalogySettings,
     "similarity": SimilaritySettings,
     "logprob": LogprobSettings,

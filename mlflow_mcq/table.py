@@ -30,6 +30,7 @@ __all__ = [
     "grades_from",
     "reading_frame",
     "row_id",
+    "storable",
 ]
 
 _GENERATION_COLUMNS = (
@@ -239,11 +240,11 @@ def _as_sent(content: Conversation) -> str:
 
 
 def _frame(rows: Iterable[dict[str, Any]], columns: tuple[str, ...]) -> pd.DataFrame:
-    storable = ({k: _storable(v) for k, v in row.items()} for row in rows)
-    return pd.DataFrame(list(storable), columns=list(columns))
+    stored = ({k: storable(v) for k, v in row.items()} for row in rows)
+    return pd.DataFrame(list(stored), columns=list(columns))
 
 
-def _storable(value: Any) -> Any:
+def storable(value: Any) -> Any:
     """A text that UTF-8 can hold: a lone surrogate is written as its escape.
 
     Byte-level tokenizers emit halves of characters; one of them in a million rows would
@@ -252,5 +253,5 @@ def _storable(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode("utf-8")
     if isinstance(value, list):
-        return [_storable(one) for one in value]
+        return [storable(one) for one in value]
     return value

@@ -320,6 +320,7 @@ NOT_MEASURED = {
     "judge": JUDGE,
     "batch_size": 2,
     "table_rows": 10,
+    "regex": {"parsers": "all"},
     "analogy": {"window": 4},
     "similarity": {"encoder": "demo:minilm"},
     "logprob": {"enabled": True},

@@ -132,15 +132,19 @@ class JudgeGrader:
         """
         yield from self._ask(generations)
 
-    def check(self, grades: Sequence[Grade]) -> JudgeCheck:
+    def check(self, grades: Sequence[Grade], seed: int = 0) -> JudgeCheck:
         """Put a sample of the rows that the strict rule settled to the judge as well.
 
+        At most ``check_rows`` of the settings, whatever the number of rows, each with all
+        votes.
+
         Args:
-            grades: Grades of this grader. The sample depends on the keys of the rows
-                alone, so a resumed run checks the same ones.
+            grades: Grades of this grader.
+            seed: Draws the sample, by the keys of the rows alone: not by their order, so a
+                resumed run checks the same ones.
         """
         settled = [g for g in grades if g.reason == "strict" and g.choices]
-        settled.sort(key=lambda grade: _lot(grade.generation))
+        settled.sort(key=lambda grade: _lot(grade.generation, seed))
         sample = {grade.generation.key: grade for grade in settled[: self.settings.check_rows]}
         read = [*self._ask([grade.generation for grade in sample.values()])]
         n_failed = sum(grade.verdict is None for grade in read)
@@ -217,8 +221,8 @@ def _options(row: Generation, slots: Sequence[int]) -> tuple[int, ...]:
     return tuple(row.prompt.orientation.order[slot] for slot in slots)
 
 
-def _lot(generation: Generation) -> bytes:
-    key = json.dumps(generation.key, ensure_ascii=True)
+def _lot(generation: Generation, seed: int) -> bytes:
+    key = json.dumps([seed, *generation.key], ensure_ascii=True)
     return hashlib.sha256(key.encode()).digest()
 
 
