@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from mlflow_mcq import metrics
+from mlflow_mcq.chance import chance_numbers
 from mlflow_mcq.datasets.lint import LintReport
 from mlflow_mcq.datasets.reading import Reading
 from mlflow_mcq.datasets.stored import PROTOCOL as STORED
@@ -189,6 +190,7 @@ def put(arm: Arm, grader: Grader, grades: tuple[Grade, ...]) -> None:
     seconds = None if stored else arm.seconds
     summary.add(reader_numbers(grader, grades, arm.items, seconds))
     arm.tables |= reader_tables(grader, arm.items)
+    summary.add(chance_numbers(frame, arm.items))
     arm.summaries[grader.name] = summary
 
 
