@@ -77,11 +77,8 @@ def _rope(config: Any, longest: int) -> str:
     kind = rope.get("rope_type", rope.get("type"))
     if kind not in ("dynamic", "longrope"):
         return ""
-    limit = int(
-        rope.get("original_max_position_embeddings")
-        or getattr(config, "original_max_position_embeddings", None)
-        or getattr(config, "max_position_embeddings", 0)
-    )
+    name = "original_max_position_embeddings"
+    limit: int = rope.get(name) or getattr(config, name, None) or config.max_position_embeddings
     return f"rotary positions of kind {kind} change beyond {limit} tokens" * (longest > limit)
 
 

@@ -143,11 +143,13 @@ def _spans(root: _Node, n_rows: int) -> Iterator[tuple[Family, int, int]]:
     """Each group as (its family, first row, one past the last), in sorted order."""
     # A list in place of recursion: prompts that each begin with the one before make a
     # tree as deep as there are prompts.
+    while len(root.children) == 1 and root.children[0].last - root.children[0].first == n_rows:
+        root = root.children[0]
     waiting: list[tuple[_Node, Family]] = [(root, Family(0))]
     while waiting:
         node, family = waiting.pop()
         size = node.last - node.first
-        many = size >= _MANY or size == n_rows > 1
+        many = size >= _MANY or (node is root and size > 1)
         if many and node.depth - family.n_shared >= _WORTH_HOLDING:
             family = Family(node.depth)
         if size <= _TOGETHER:
