@@ -157,7 +157,9 @@ class LmEval:
 
     def __call__(self, prompts: list[str], batch: int) -> dict[str, Any]:
         assert self._process.stdin is not None
-        print(json.dumps({"prompts": prompts, "batch": batch}), file=self._process.stdin, flush=True)
+        print(
+            json.dumps({"prompts": prompts, "batch": batch}), file=self._process.stdin, flush=True
+        )
         return self._read()
 
     def _read(self) -> dict[str, Any]:

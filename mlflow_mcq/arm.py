@@ -14,6 +14,7 @@ import pandas as pd
 
 from mlflow_mcq import metrics
 from mlflow_mcq.doors import Engine, Grader, Tokenizer
+from mlflow_mcq.engines.kept import KeptEngine
 from mlflow_mcq.engines.label_scores import LabelScorer
 from mlflow_mcq.engines.local import LocalChat
 from mlflow_mcq.engines.tokenizer import ReplyTokenizer
@@ -25,6 +26,7 @@ from mlflow_mcq.pipeline import generate, grade
 from mlflow_mcq.records import Generation, Grade, Item, Request
 from mlflow_mcq.scores import LabelScores
 from mlflow_mcq.settings import Settings
+from mlflow_mcq.store.journal import Journal
 from mlflow_mcq.table import grades_frame
 
 __all__ = ["Arm", "compare", "count", "measure", "put", "read"]
@@ -45,6 +47,8 @@ class Arm:
         tokenizer: Of the evaluated model, where it is here.
         scores: Letter scores of each prompt, where they were asked for.
         numbers: Numbers that belong to no single grader's rows.
+        road: How a model in memory generated the rows, and why; empty for any other.
+        journal: What is kept on disk while the run is under way.
     """
 
     settings: Settings
@@ -57,6 +61,8 @@ class Arm:
     tokenizer: Tokenizer | None = None
     scores: tuple[LabelScores, ...] = ()
     numbers: metrics.Summary = field(default_factory=metrics.Summary)
+    road: str = ""
+    journal: Journal | None = None
 
     @property
     def answered(self) -> tuple[Generation, ...]:
@@ -85,14 +91,22 @@ class Arm:
                 )
 
 
-def measure(engine: Engine, requests: Sequence[Request], settings: Settings) -> Arm:
+def measure(
+    engine: Engine,
+    requests: Sequence[Request],
+    settings: Settings,
+    journal: Journal | None = None,
+) -> Arm:
     """Generate all rows, and score the letters where that is asked for."""
     start = time.monotonic()
     generations = generate(engine, requests, settings)
-    arm = Arm(settings, generations, time.monotonic() - start)
+    arm = Arm(settings, generations, time.monotonic() - start, journal=journal)
+    if isinstance(engine, KeptEngine):
+        arm.numbers.values["generation/n_resumed"] = float(engine.n_found)
     chat = getattr(engine, "chat", None)
     if isinstance(chat, LocalChat):
         arm.tokenizer = ReplyTokenizer(chat.tokenizer)
+        arm.road = str(chat.road or "")
     if settings.logprob.enabled:
         _score(arm, chat)
     count(arm)
@@ -133,6 +147,8 @@ def read(arm: Arm, graders: Iterable[Grader]) -> list[str]:
     fresh = []
     for grader in graders:
         if grader.name not in arm.grades:
+            if isinstance(grader, JudgeGrader) and arm.journal is not None:
+                grader.keep_in(arm.journal.judge_folder)
             put(arm, grader, grade(grader, arm.answered))
             fresh.append(grader.name)
     compare(arm)

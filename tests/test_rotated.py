@@ -96,7 +96,6 @@ def test_each_token_of_the_tree_is_read_once(shared: str) -> None:
     assert made.tally.prompts == sum(len(one.ids) for one in work)
 
 
-
 def test_a_beginning_that_goes_on_from_another_is_read_once() -> None:
     deeper = RULES + "And now some examples, which only a part of the prompts has: A, B, C, D. "
     pages = [f"{RULES}{n}?" for n in range(40)] + [f"{deeper}{n}?" for n in range(40)]
@@ -316,5 +315,7 @@ def test_a_real_model_says_the_same_on_the_fast_road(smollm2: LocalChat) -> None
     assert chat.road is not None
     assert chat.road.name == "tree"
     few = [LocalChat(smollm2.model, smollm2.tokenizer) for _ in range(2)]
-    slow = [r for n, one in enumerate(few) for r in replies(one, queries[n * 4 : n * 4 + 4], decoding)]
+    slow = [
+        r for n, one in enumerate(few) for r in replies(one, queries[n * 4 : n * 4 + 4], decoding)
+    ]
     assert fast == slow

@@ -5,9 +5,16 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+from pathlib import Path
 from typing import Any
 
-__all__ = ["cache_name", "forward_names", "longest_text", "weights_fingerprint"]
+__all__ = [
+    "cache_name",
+    "forward_names",
+    "longest_text",
+    "weights_fingerprint",
+    "weights_origin",
+]
 
 _SAMPLES = 64
 # Where a checkpoint lies and which version wrote it do not change its answers: the same
@@ -53,3 +60,19 @@ def forward_names(model: Any) -> set[str]:
 def cache_name(model: Any) -> str:
     """What a model calls its cache; transformers 5.24 begins to say ``cache``."""
     return "past_key_values" if "past_key_values" in forward_names(model) else "cache"
+
+
+def weights_origin(path_or_name: str, model: Any) -> str:
+    """Twelve hex digits over where weights were read and in which state they were.
+
+    A folder counts with the size and time of each file, a hub name with its commit: the
+    fingerprint looks at some values of each weight, and rows kept on disk must not
+    outlive any change.
+    """
+    folder = Path(path_or_name)
+    state: list[object] = [path_or_name, getattr(model.config, "_commit_hash", None)]
+    if folder.is_dir():
+        files = sorted(path for path in folder.iterdir() if path.is_file())
+        state = [str(folder.resolve())]
+        state += [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files]
+    return hashlib.sha256(json.dumps(state, default=str).encode()).hexdigest()[:12]
