@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import mlflow
@@ -15,6 +16,7 @@ from mlflow_mcq.engines import roads
 from mlflow_mcq.engines.gate import refusal
 from mlflow_mcq.engines.local import LocalChat
 from mlflow_mcq.engines.roads import disagreement
+from mlflow_mcq.engines.shared_attention import Unsupported, attend
 from mlflow_mcq.records import Decoding, Query, Reply
 
 TOKENIZER = byte_tokenizer(PLAIN_TEMPLATE)
@@ -36,14 +38,10 @@ def road(chat: LocalChat) -> str:
 REFUSED = [
     pytest.param("mistral", {"sliding_window": 16}, "sliding window of 16", id="window"),
     pytest.param("cohere2", {"sliding_window": 16}, "sliding", id="window in some layers"),
+    pytest.param("gemma2", {"head_dim": 8, "sliding_window": 16}, "sliding", id="soft cap"),
     pytest.param(
-        "gemma2", {"head_dim": 8, "sliding_window": None, "layer_types": ["full_attention"] * 2},
-        "soft-capped", id="soft cap",
-    ),
-    pytest.param(
-        "gpt_oss", {"head_dim": 8, "num_local_experts": 4, "sliding_window": None,
-                    "layer_types": ["full_attention"] * 2},
-        "s_aux", id="attention sinks: the attention itself says so",
+        "gpt_oss", {"head_dim": 8, "num_local_experts": 4, "sliding_window": 16}, "sliding",
+        id="attention sinks",
     ),
     pytest.param("bloom", {}, "cannot be exchanged", id="bloom: biased by distance"),
     pytest.param("falcon", {}, "cannot be exchanged", id="falcon: attention of its own"),
@@ -70,6 +68,37 @@ def test_what_would_be_wrong_goes_another_way(kind: str, changes: Any, reason: s
 def test_a_window_that_is_switched_off_closes_nothing() -> None:
     model = tiny_of("qwen2", sliding_window=16, use_sliding_window=False)
     assert road(LocalChat(model, TOKENIZER)).startswith("tree")
+
+
+class Plain:
+    """A model of which nothing but a few values of the configuration is known."""
+
+    def __init__(self, **config: object) -> None:
+        self.config = SimpleNamespace(max_position_embeddings=64, **config)
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        pytest.param({"is_encoder_decoder": True}, "an encoder", id="encoder and decoder"),
+        pytest.param({"attn_logit_softcapping": 50.0}, "soft-capped", id="soft cap"),
+        pytest.param({"attention_chunk_size": 8}, "chunks of 8", id="chunks"),
+        pytest.param({"alibi": True}, "by distance", id="alibi"),
+        pytest.param(
+            {"layer_types": ["full_attention", "linear_attention"]}, "linear", id="hybrid layers"
+        ),
+        pytest.param({"rope_scaling": {"type": "longrope"}}, "longrope", id="old rope settings"),
+    ],
+)
+def test_a_configuration_is_believed(config: dict[str, object], reason: str) -> None:
+    assert reason in refusal(Plain(**config), 100)
+
+
+@pytest.mark.parametrize("option", ["s_aux", "softcap", "sliding_window"])
+def test_the_attention_refuses_what_it_would_leave_out(option: str) -> None:
+    states = torch.zeros(1, 1, 1, 4)
+    with pytest.raises(Unsupported, match=option):
+        attend(None, states, states, states, page=object(), **{option: 1})
 
 
 @pytest.mark.parametrize(

@@ -128,5 +128,5 @@ _CONFIG_RULES: tuple[Callable[[Any], str], ...] = (
     _alibi,
 )
 _MODEL_RULES: tuple[Callable[[Any], str], ...] = (
-    _own_generate, _compiled, _virtual_tokens, _spread, _interface, _arguments,
+    _compiled, _own_generate, _virtual_tokens, _spread, _interface, _arguments,
 )  # fmt: skip

@@ -168,5 +168,5 @@ def _sample(rows: Sequence[list[int]]) -> list[list[int]]:
     """Two rows with a stem of their own and one from elsewhere, or what there is."""
     groups = [group for one in families_of([r[:-1] for r in rows]) for group in one.groups]
     pair = next((group[:2] for group in groups if len(group) > 1), groups[0] if groups else [])
-    far = next((group[0] for group in reversed(groups) if group[0] not in pair), None)
-    return [list(rows[place]) for place in [*pair, *([] if far is None else [far])]]
+    others = [place for group in groups for place in group if place not in pair]
+    return [list(rows[place]) for place in [*pair, *others[-1:]]]
