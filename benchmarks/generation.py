@@ -254,10 +254,13 @@ def measured(chat: Any, lm_eval: LmEval | None, prompts: list[str], args: Any) -
     found |= {"new_tokens": sum(map(len, mine)), "road": str(chat.road), "seconds": rounds}
     for other in ("lm_eval", "generate"):
         if other in rounds[0]:
-            found[f"vs_{other}"] = {
-                kind: round(sorted(r[other][kind] / r["ours"][kind] for r in rounds)[len(rounds) // 2], 2)
+            ratios = {
+                kind: sorted(r[other][kind] / r["ours"][kind] for r in rounds)
                 for kind in ("cpu", "wall")
-            }  # fmt: skip
+            }
+            found[f"vs_{other}"] = {
+                kind: round(ratio[len(ratio) // 2], 2) for kind, ratio in ratios.items()
+            }
     return found
 
 

@@ -64,7 +64,7 @@ def test_a_piece_copies_only_what_stands_there(rows: list[list[int]]) -> None:
 @pytest.mark.parametrize(
     ("rows", "held"),
     [
-        pytest.param([LONG + [n] for n in range(8)], [60], id="one beginning, few rows"),
+        pytest.param([[*LONG, n] for n in range(8)], [60], id="one beginning, few rows"),
         pytest.param([[1] * 40 + [n] for n in range(99)], [0], id="too short to be worth holding"),
         pytest.param([[n] for n in range(40)], [0], id="nothing in common"),
         pytest.param(
