@@ -56,6 +56,7 @@ class Arm:
         numbers: Numbers that belong to no single grader's rows.
         reading: How the data was read; None where it was not (regrading).
         lint: Faults of the items, where they were looked for.
+        road: How a model in memory generated the rows, and why; empty for any other.
         journal: What is kept on disk while the run is under way.
         tables: Tables that only some graders have, by name.
     """
@@ -72,6 +73,7 @@ class Arm:
     numbers: metrics.Summary = field(default_factory=metrics.Summary)
     reading: Reading | None = None
     lint: LintReport | None = None
+    road: str = ""
     journal: Journal | None = None
     tables: dict[str, pd.DataFrame] = field(default_factory=dict)
 
@@ -120,6 +122,7 @@ def measure(
     if isinstance(engine, KeptEngine):
         arm.numbers.values["generation/n_resumed"] = float(engine.n_found)
     arm.tokenizer = tokenizer_of(engine)
+    arm.road = str(getattr(getattr(engine, "chat", None), "road", None) or "")
     if settings.logprob.enabled:
         _score(arm, getattr(engine, "chat", None))
     count(arm)

@@ -127,6 +127,8 @@ def _tags(arm: Arm, alarms: Sequence[Alarm]) -> dict[str, object]:
         "mcq.items_with_several_gold": sum(1 for i in items if i.also_right),
         "mcq.items_with_equal_options": sum(1 for i in items if duplicate_options(i.options)),
     }
+    if arm.road:
+        tags["mcq.engine.road"] = arm.road
     if arm.judge is not None:
         tags["mcq.judge_fingerprint"] = arm.judge.fingerprint
         tags["mcq.judge_base_url"] = shown_url(arm.judge.settings.base_url)
