@@ -216,6 +216,7 @@ def _refuse_used_run(run_id: str) -> None:
 def _measure(call: _Call, settings: Settings) -> Arm:
     from mlflow_mcq.arm import measure
     from mlflow_mcq.datasets.frame import as_frame, items_of, read_rows
+    from mlflow_mcq.datasets.human_label import refuse_human_labels
     from mlflow_mcq.engines.pyfunc import CallableEngine
     from mlflow_mcq.pipeline import requests_for
     from mlflow_mcq.tracking import quiet
@@ -226,6 +227,7 @@ def _measure(call: _Call, settings: Settings) -> Arm:
     if call.model is None:
         engine, answers = stored_answers(rows, dataset.predictions_data, settings)
         return measure(engine, [answer.request for answer in answers], settings)
+    refuse_human_labels(rows, settings.columns)
     engine = engine_of(call.model, settings, call.predictions)
     requests = requests_for(items_of(rows), settings, chat=speaks_chat(engine, settings))
     if isinstance(engine, CallableEngine):  # a user's own model keeps its traces

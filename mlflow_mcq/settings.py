@@ -82,6 +82,8 @@ class Columns(BaseModel):
         generation: Column of stored answers (only without a model).
         order: Column with the order shown to the model, as a list of option indices
             (only without a model).
+        human_label: Column where a person says CORRECT, INCORRECT or OTHER of a stored
+            answer, for some rows (only without a model).
     """
 
     model_config = _STRICT
@@ -93,6 +95,7 @@ class Columns(BaseModel):
     id: str | None = None
     generation: str | None = None
     order: str | None = None
+    human_label: str | None = None
 
 
 # Settings of how rows are read or shown; they change no generation.

@@ -36,6 +36,7 @@ _GENERATION_COLUMNS = (
     "row_id", "item_id", "protocol", "orientation", "orientation_name", "repeat", "order",
     "question", "options", "gold", "gold_slot", "gold_letter", "labels", "prompt", "generation",
     "token_ids", "n_tokens", "n_prompt_tokens", "finish_reason", "error", "engine",
+    "human_label",
 )  # fmt: skip
 _GRADE_COLUMNS = (
     "row_id", "item_id", "protocol", "orientation", "repeat", "grader", "verdict", "choice",
@@ -96,7 +97,9 @@ def generations_from(frame: pd.DataFrame) -> tuple[Generation, ...]:
     Raises:
         DataError: A column is missing: the table is of another kind or version.
     """
-    _check_columns(frame, _GENERATION_COLUMNS, "mcq_generations")
+    # Nobody had labelled a row of the tables that lack the column.
+    needed = tuple(name for name in _GENERATION_COLUMNS if name != "human_label")
+    _check_columns(frame, needed, "mcq_generations")
     return tuple(_generation_from(row) for row in frame.to_dict("records"))
 
 
@@ -140,7 +143,9 @@ def _generation_from(row: Mapping[Any, Any]) -> Generation:
         n_tokens=int(row["n_tokens"]),
         sent=row["prompt"],
     )
-    return Generation(prompt, int(row["repeat"]), reply, row["engine"])
+    label = row.get("human_label")
+    human = Verdict(label) if label else None
+    return Generation(prompt, int(row["repeat"]), reply, row["engine"], human)
 
 
 def _grade_from(row: Mapping[Any, Any], generation: Generation) -> Grade:
@@ -177,6 +182,7 @@ def _generation_row(generation: Generation) -> dict[str, Any]:
         "finish_reason": reply.finish_reason,
         "error": reply.error or "",
         "engine": generation.engine,
+        "human_label": generation.human_label.value if generation.human_label else "",
     }
 
 
