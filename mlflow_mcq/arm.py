@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from mlflow_mcq import metrics
+from mlflow_mcq.corrections import corrected_numbers, human_numbers
 from mlflow_mcq.doors import Engine, Grader, Tokenizer
 from mlflow_mcq.engines.label_scores import LabelScorer
 from mlflow_mcq.engines.local import LocalChat
@@ -146,7 +147,10 @@ def put(arm: Arm, grader: Grader, grades: tuple[Grade, ...]) -> None:
     summary = metrics.summarize(frame, judged=isinstance(grader, JudgeGrader))
     if isinstance(grader, JudgeGrader):
         arm.judge = grader
-        summary.add(judge_numbers(grader, grades, exam_of(grader)))
+        exam = exam_of(grader)
+        summary.add(judge_numbers(grader, grades, exam))
+        summary.add(corrected_numbers(grades, exam))
+        summary.add(human_numbers(grades))
     summary.values |= reader_numbers(grader.name, grades)
     arm.summaries[grader.name] = summary
 

@@ -32,10 +32,12 @@ class Summary:
     Attributes:
         values: Number by name.
         undefined: Reason by name.
+        doubts: What to know before believing a number that exists, by its name.
     """
 
     values: dict[str, float] = field(default_factory=dict)
     undefined: dict[str, str] = field(default_factory=dict)
+    doubts: dict[str, str] = field(default_factory=dict)
 
     def rate(self, name: str, part: float, whole: float, of_what: str) -> None:
         """Add ``part / whole``, or the reason why there is none."""
@@ -48,6 +50,7 @@ class Summary:
         """Take over what another one holds."""
         self.values |= other.values
         self.undefined |= other.undefined
+        self.doubts |= other.doubts
 
     def renamed(self, names: Mapping[str, str]) -> Summary:
         """The numbers that have a new name, under it."""

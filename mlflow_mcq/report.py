@@ -49,10 +49,12 @@ def report(
     """
     values: dict[str, float] = {}
     undefined: dict[str, str] = {}
+    doubts: dict[str, str] = {}
     # MLflow shows columns in the order of logging: what people look for comes first.
     for name, summary in arm.summaries.items():
         values |= {f"{name}/{key}": value for key, value in summary.values.items()}
         undefined |= {f"{name}/{key}": why for key, why in summary.undefined.items()}
+        doubts |= {f"{name}/{key}": why for key, why in summary.doubts.items()}
     values |= arm.numbers.values
     undefined |= arm.numbers.undefined
     alarms = alarms_for(values)
@@ -66,7 +68,8 @@ def report(
     log.tags(_tags(arm, alarms))
     _log_tables(arm, log)
     _log_counts(log, by_orientation, confusions)
-    _log_summary(log, values, undefined, alarms)
+    _log_summary(log, values, undefined, doubts)
+    _log_alarms(log, alarms)
     _log_pictures(log, by_orientation, confusions)
     log.text("mcq_prompts.txt", _prompts_text(arm))
     log.text("mcq_settings.json", json.dumps(_settings_shown(arm), indent=2, ensure_ascii=False))
@@ -174,13 +177,17 @@ def _confusion_rows(table: pd.DataFrame, grader: str) -> pd.DataFrame:
 
 
 def _log_summary(
-    log: RunLog, values: dict[str, float], undefined: dict[str, str], alarms: Sequence[Alarm]
+    log: RunLog, values: dict[str, float], undefined: dict[str, str], doubts: dict[str, str]
 ) -> None:
     rows: list[dict[str, object]] = [
-        {"metric": name, "value": value, "note": ""} for name, value in values.items()
+        {"metric": name, "value": value, "note": doubts.get(name, "")}
+        for name, value in values.items()
     ]
     rows += [{"metric": name, "value": None, "note": why} for name, why in undefined.items()]
     log.table("mcq_summary", pd.DataFrame(rows, columns=["metric", "value", "note"]))
+
+
+def _log_alarms(log: RunLog, alarms: Sequence[Alarm]) -> None:
     columns = ["name", "rule", "found", "next_step"]
     found = [{name: getattr(alarm, name) for name in columns} for alarm in alarms]
     log.table("mcq_alarms", pd.DataFrame(found, columns=columns))
