@@ -15,6 +15,7 @@ import pandas as pd
 from mlflow_mcq import metrics
 from mlflow_mcq.corrections import corrected_numbers, human_numbers
 from mlflow_mcq.doors import Engine, Grader, Tokenizer
+from mlflow_mcq.engines.kept import KeptEngine
 from mlflow_mcq.engines.label_scores import LabelScorer
 from mlflow_mcq.engines.local import LocalChat
 from mlflow_mcq.engines.tokenizer import ReplyTokenizer
@@ -26,6 +27,7 @@ from mlflow_mcq.pipeline import generate, grade
 from mlflow_mcq.records import Generation, Grade, Item, Request
 from mlflow_mcq.scores import LabelScores
 from mlflow_mcq.settings import Settings
+from mlflow_mcq.store.journal import Journal
 from mlflow_mcq.table import grades_frame
 
 __all__ = ["Arm", "compare", "count", "measure", "put", "read"]
@@ -46,6 +48,7 @@ class Arm:
         tokenizer: Of the evaluated model, where it is here.
         scores: Letter scores of each prompt, where they were asked for.
         numbers: Numbers that belong to no single grader's rows.
+        journal: What is kept on disk while the run is under way.
     """
 
     settings: Settings
@@ -58,6 +61,7 @@ class Arm:
     tokenizer: Tokenizer | None = None
     scores: tuple[LabelScores, ...] = ()
     numbers: metrics.Summary = field(default_factory=metrics.Summary)
+    journal: Journal | None = None
 
     @property
     def answered(self) -> tuple[Generation, ...]:
@@ -86,11 +90,18 @@ class Arm:
                 )
 
 
-def measure(engine: Engine, requests: Sequence[Request], settings: Settings) -> Arm:
+def measure(
+    engine: Engine,
+    requests: Sequence[Request],
+    settings: Settings,
+    journal: Journal | None = None,
+) -> Arm:
     """Generate all rows, and score the letters where that is asked for."""
     start = time.monotonic()
     generations = generate(engine, requests, settings)
-    arm = Arm(settings, generations, time.monotonic() - start)
+    arm = Arm(settings, generations, time.monotonic() - start, journal=journal)
+    if isinstance(engine, KeptEngine):
+        arm.numbers.values["generation/n_resumed"] = float(engine.n_found)
     chat = getattr(engine, "chat", None)
     if isinstance(chat, LocalChat):
         arm.tokenizer = ReplyTokenizer(chat.tokenizer)
@@ -134,6 +145,8 @@ def read(arm: Arm, graders: Iterable[Grader]) -> list[str]:
     fresh = []
     for grader in graders:
         if grader.name not in arm.grades:
+            if isinstance(grader, JudgeGrader) and arm.journal is not None:
+                grader.keep_in(arm.journal.judge_folder)
             put(arm, grader, grade(grader, arm.answered))
             fresh.append(grader.name)
     compare(arm)

@@ -10,7 +10,7 @@ import logging
 import weakref
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -76,7 +76,8 @@ class _McqEvaluator(ModelEvaluator):  # type: ignore[misc]  # MLflow ships no ty
             choose = self._prepared(settings)  # a missing judge must cost no inference
             call = _Call(run_id, dataset, model, more.get("predictions"))
             arm = _ARMS.arm_of(call, settings)
-            return self._record(arm, choose(arm), run_id, model, more.get("model_id"))
+            with _ARMS.whole(call):
+                return self._record(arm, choose(arm), run_id, model, more.get("model_id"))
 
     @abstractmethod
     def _prepared(self, settings: Settings) -> Callable[[Arm], list[Grader]]:
@@ -188,9 +189,27 @@ class _Arms:
         _refuse_used_run(call.run_id)
         arm = _measure(call, settings)
         if held is None:
-            weakref.finalize(call.dataset, self._held.pop, place, None)
+            weakref.finalize(call.dataset, self._end, place)
         self._held[place] = (key, arm)
         return arm
+
+    @contextmanager
+    def whole(self, call: _Call) -> Iterator[None]:
+        """Let go of an arm whose evaluator did not come to its end; its rows stay on disk.
+
+        At once: a traceback that somebody keeps would hold the data, and with it the
+        folder that the next attempt wants to go on from.
+        """
+        try:
+            yield
+        except BaseException:
+            self._end(id(call.dataset), finished=False)
+            raise
+
+    def _end(self, place: int, finished: bool = True) -> None:
+        held = self._held.pop(place, None)
+        if held is not None and held[1].journal is not None:
+            held[1].journal.close(finished=finished)
 
 
 _ARMS = _Arms()
@@ -220,20 +239,27 @@ def _measure(call: _Call, settings: Settings) -> Arm:
     from mlflow_mcq.engines.pyfunc import CallableEngine
     from mlflow_mcq.pipeline import requests_for
     from mlflow_mcq.tracking import quiet
-    from mlflow_mcq.unwrap import engine_of, speaks_chat, stored_answers
+    from mlflow_mcq.unwrap import engine_of, kept, speaks_chat, stored_answers
 
     dataset = call.dataset
     rows = read_rows(as_frame(dataset.features_data), settings.columns, dataset.labels_data)
     if call.model is None:
         engine, answers = stored_answers(rows, dataset.predictions_data, settings)
-        return measure(engine, [answer.request for answer in answers], settings)
-    refuse_human_labels(rows, settings.columns)
-    engine = engine_of(call.model, settings, call.predictions)
-    requests = requests_for(items_of(rows), settings, chat=speaks_chat(engine, settings))
-    if isinstance(engine, CallableEngine):  # a user's own model keeps its traces
-        return measure(engine, requests, settings)
-    with quiet():
-        return measure(engine, requests, settings)
+        requests = [answer.request for answer in answers]
+    else:
+        refuse_human_labels(rows, settings.columns)
+        engine = engine_of(call.model, settings, call.predictions)
+        requests = requests_for(items_of(rows), settings, chat=speaks_chat(engine, settings))
+    engine, journal = kept(engine, requests, settings)
+    # A user's own model keeps its traces.
+    silence = nullcontext() if isinstance(engine, CallableEngine) else quiet()
+    try:
+        with silence:
+            return measure(engine, requests, settings, journal)
+    except BaseException:
+        if journal is not None:
+            journal.close(finished=False)
+        raise
 
 
 def _refuse(name: str, more: Mapping[str, Any]) -> None:

@@ -99,7 +99,7 @@ class Columns(BaseModel):
 
 
 # Settings of how rows are read or shown; they change no generation.
-_READERS = {"judge", "analogy", "similarity", "logprob", "table_rows", "batch_size"}
+_READERS = {"judge", "analogy", "similarity", "logprob", "table_rows", "batch_size", "cache"}
 
 
 class Settings(BaseModel):
@@ -123,6 +123,9 @@ class Settings(BaseModel):
         input_format: ``text`` or ``messages``; None takes what the model speaks.
         columns: Where things stand in the data.
         table_rows: Rows of the tables shown in the browser; Parquet holds all.
+        cache: ``run`` keeps rows on disk while the run is under way, so that the same
+            evaluation started again after a crash goes on where it was; a folder keeps
+            them for good and shares them between runs; ``off`` keeps none.
         analogy: The 8-token analogy match.
         similarity: Embedding similarity.
         logprob: Letter log-probabilities.
@@ -147,6 +150,7 @@ class Settings(BaseModel):
     input_format: Literal["text", "messages"] | None = None
     columns: Columns = Columns()
     table_rows: int = Field(1000, ge=1, le=2000)
+    cache: str = Field("run", min_length=1)
     analogy: AnalogySettings = AnalogySettings()
     similarity: SimilaritySettings = SimilaritySettings()
     logprob: LogprobSettings = LogprobSettings()

@@ -322,6 +322,7 @@ NOT_MEASURED = {
     "analogy": {"window": 4},
     "similarity": {"encoder": "demo:minilm"},
     "logprob": {"enabled": True},
+    "cache": "off",
 }
 
 

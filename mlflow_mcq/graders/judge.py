@@ -13,6 +13,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from mlflow_mcq.doors import Chat
 from mlflow_mcq.graders.judge_reply import JudgeReading
@@ -102,6 +103,11 @@ class JudgeGrader:
         """What all seats have cost so far: `grade` and `check` together."""
         first, *others = (seat.usage for seat in self.seats)
         return sum(others, first)
+
+    def keep_in(self, folder: str | Path) -> None:
+        """Keep the replies of all seats on disk, where the settings name no place of theirs."""
+        for seat in self.seats:
+            seat.keep_in(folder)
 
     def conversation(self, generation: Generation) -> Conversation:
         """Exactly what the first vote on a row asks, for people to read."""

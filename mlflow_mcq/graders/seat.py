@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from mlflow_mcq.doors import Chat
 from mlflow_mcq.errors import SettingsError
@@ -66,6 +67,11 @@ class Seat:
         self.usage = Usage(money=None if settings.prices is None else 0.0)
         folder = settings.cache_dir
         self._cache = JudgeCache(folder, self.fingerprint) if folder is not None else None
+
+    def keep_in(self, folder: str | Path) -> None:
+        """Keep replies in this folder, unless the settings name another."""
+        if self._cache is None:
+            self._cache = JudgeCache(folder, self.fingerprint)
 
     @property
     def draws_lots(self) -> bool:
