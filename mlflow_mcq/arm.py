@@ -14,21 +14,25 @@ import pandas as pd
 
 from mlflow_mcq import metrics
 from mlflow_mcq.corrections import corrected_numbers, human_numbers
-from mlflow_mcq.doors import Engine, Grader, Tokenizer
+from mlflow_mcq.datasets.stored import PROTOCOL as STORED
+from mlflow_mcq.doors import Engine, Grader, Scorer, Tokenizer
 from mlflow_mcq.engines.kept import KeptEngine
 from mlflow_mcq.engines.label_scores import LabelScorer
 from mlflow_mcq.engines.local import LocalChat
-from mlflow_mcq.engines.tokenizer import ReplyTokenizer
+from mlflow_mcq.engines.openai_chat import OpenAIChat
+from mlflow_mcq.engines.remote_scores import RemoteScorer
 from mlflow_mcq.errors import ModelError, SettingsError
-from mlflow_mcq.extras import exam_of, judge_numbers, reader_numbers, spot_numbers
+from mlflow_mcq.extras import exam_of, judge_numbers, parser_numbers, reader_numbers
 from mlflow_mcq.graders import JudgeGrader
 from mlflow_mcq.logprob import summarize_logprobs
 from mlflow_mcq.pipeline import generate, grade
+from mlflow_mcq.reader_tables import exam_tables, label_scores_frame, reader_tables
 from mlflow_mcq.records import Generation, Grade, Item, Request
 from mlflow_mcq.scores import LabelScores
 from mlflow_mcq.settings import Settings
 from mlflow_mcq.store.journal import Journal
 from mlflow_mcq.table import grades_frame
+from mlflow_mcq.unwinnable import tokenizer_of
 
 __all__ = ["Arm", "compare", "count", "measure", "put", "read"]
 
@@ -49,6 +53,7 @@ class Arm:
         scores: Letter scores of each prompt, where they were asked for.
         numbers: Numbers that belong to no single grader's rows.
         journal: What is kept on disk while the run is under way.
+        tables: Tables that only some graders have, by name.
     """
 
     settings: Settings
@@ -62,6 +67,7 @@ class Arm:
     scores: tuple[LabelScores, ...] = ()
     numbers: metrics.Summary = field(default_factory=metrics.Summary)
     journal: Journal | None = None
+    tables: dict[str, pd.DataFrame] = field(default_factory=dict)
 
     @property
     def answered(self) -> tuple[Generation, ...]:
@@ -72,6 +78,11 @@ class Arm:
     def items(self) -> tuple[Item, ...]:
         """The items measured, once each."""
         return tuple({g.prompt.item.id: g.prompt.item for g in self.generations}.values())
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether every right option was asked for, so that answers may name several."""
+        return any(g.prompt.item.takes_all for g in self.generations)
 
     def inherit(self, asked: Settings) -> None:
         """Check that another evaluator of the same call asks for these very rows.
@@ -102,11 +113,9 @@ def measure(
     arm = Arm(settings, generations, time.monotonic() - start, journal=journal)
     if isinstance(engine, KeptEngine):
         arm.numbers.values["generation/n_resumed"] = float(engine.n_found)
-    chat = getattr(engine, "chat", None)
-    if isinstance(chat, LocalChat):
-        arm.tokenizer = ReplyTokenizer(chat.tokenizer)
+    arm.tokenizer = tokenizer_of(engine)
     if settings.logprob.enabled:
-        _score(arm, chat)
+        _score(arm, getattr(engine, "chat", None))
     count(arm)
     arm.numbers.values["generation/seconds"] = arm.seconds
     return arm
@@ -126,14 +135,22 @@ def count(arm: Arm) -> None:
 
 def _score(arm: Arm, chat: object) -> None:
     """Score the letters; a diagnostic must not cost generations that are done."""
-    if not isinstance(chat, LocalChat):
-        arm.numbers.undefined["logprob/accuracy"] = "undefined: the model is not in memory here"
-        return
     prompts = list({g.key[:3]: g.prompt for g in arm.generations}.values())
+    scorer: Scorer
+    if isinstance(chat, LocalChat):
+        scorer = LabelScorer(chat, thinking=arm.settings.thinking)
+    elif isinstance(chat, OpenAIChat):
+        scorer = RemoteScorer(chat, thinking=arm.settings.thinking)
+    else:
+        why = "undefined: the model is not in memory here, nor a remote_model that could be asked"
+        arm.numbers.undefined["logprob/accuracy"] = why
+        return
     try:
-        arm.scores = tuple(LabelScorer(chat, thinking=arm.settings.thinking).score(prompts))
+        arm.scores = tuple(scorer.score(prompts))
     except ModelError as error:
         arm.numbers.undefined["logprob/accuracy"] = f"undefined: {error}"
+    else:
+        arm.tables["mcq_label_scores"] = label_scores_frame(arm.scores)
 
 
 def read(arm: Arm, graders: Iterable[Grader]) -> list[str]:
@@ -161,10 +178,14 @@ def put(arm: Arm, grader: Grader, grades: tuple[Grade, ...]) -> None:
     if isinstance(grader, JudgeGrader):
         arm.judge = grader
         exam = exam_of(grader)
-        summary.add(judge_numbers(grader, grades, exam))
+        summary.add(judge_numbers(grader, grades, exam, arm.settings.seed))
         summary.add(corrected_numbers(grades, exam))
         summary.add(human_numbers(grades))
-    summary.values |= reader_numbers(grader.name, grades)
+        arm.tables |= exam_tables(exam)
+    stored = arm.generations[0].prompt.protocol == STORED
+    seconds = None if stored else arm.seconds
+    summary.add(reader_numbers(grader, grades, arm.items, seconds))
+    arm.tables |= reader_tables(grader, arm.items)
     arm.summaries[grader.name] = summary
 
 
@@ -178,7 +199,7 @@ def compare(arm: Arm) -> None:
                 found = metrics.disagreement(arm.frames[arm.judge.name], arm.frames[name])
                 mine.add(found.renamed({"disagreement": f"{name}_disagreement"}))
             if name.startswith("regex_"):
-                arm.summaries[name].add(spot_numbers(judged, grades))
+                arm.summaries[name].add(parser_numbers(judged, grades, arm.settings.seed))
     if arm.scores:
         against = arm.grades.get("judge") or arm.grades.get("regex_bounded", ())
         prior, seed = arm.settings.logprob.prior_items, arm.settings.seed

@@ -132,7 +132,7 @@ def _enter(summary: Summary, name: str, found: Corrected) -> None:
     if found.clipped:
         doubts.append("clipped: the formula left [0, 1]")
     if doubts:
-        summary.doubts[name] = "; ".join(doubts)
+        summary.notes[name] = "; ".join(doubts)
 
 
 def _items(grades: Sequence[Grade]) -> list[str]:

@@ -19,11 +19,12 @@ from mlflow.models.evaluation.base import EvaluationResult, ModelEvaluator
 from mlflow.protos.databricks_pb2 import INVALID_PARAMETER_VALUE
 
 from mlflow_mcq.errors import JudgeNotConfigured, McqError, RunInUse, SettingsError
-from mlflow_mcq.settings import Settings, read_settings
+from mlflow_mcq.settings import Settings, check_reads_sets, read_settings
 
 if TYPE_CHECKING:
     from mlflow_mcq.arm import Arm
-    from mlflow_mcq.doors import Grader
+    from mlflow_mcq.doors import Engine, Grader
+    from mlflow_mcq.records import Item
 
 __all__ = [
     "MODEL_TYPES",
@@ -73,14 +74,17 @@ class _McqEvaluator(ModelEvaluator):  # type: ignore[misc]  # MLflow ships no ty
         with _reported(run_id):
             _refuse(self.name, more)
             settings = read_settings(evaluator_config, self.name)
-            choose = self._prepared(settings)  # a missing judge must cost no inference
-            call = _Call(run_id, dataset, model, more.get("predictions"))
+            check_reads_sets(self.name, settings.several_gold)
+            plan = self._prepared(settings)  # a missing judge must cost no inference
+            call = _Call(run_id, dataset, model, more.get("predictions"), plan.forewarn)
             arm = _ARMS.arm_of(call, settings)
+            # Another evaluator of this call may have set it for both.
+            check_reads_sets(self.name, arm.settings.several_gold)
             with _ARMS.whole(call):
-                return self._record(arm, choose(arm), run_id, model, more.get("model_id"))
+                return self._record(arm, plan.graders(arm), run_id, model, more.get("model_id"))
 
     @abstractmethod
-    def _prepared(self, settings: Settings) -> Callable[[Arm], list[Grader]]:
+    def _prepared(self, settings: Settings) -> _Plan:
         """Check and build what must be there before inference; the rest is left for after."""
 
     def _record(
@@ -107,8 +111,8 @@ class RegexEvaluator(_McqEvaluator):
 
     name = "mcq_regex"
 
-    def _prepared(self, settings: Settings) -> Callable[[Arm], list[Grader]]:
-        return lambda arm: _regexes()
+    def _prepared(self, settings: Settings) -> _Plan:
+        return _Plan(lambda arm: _regexes(settings))
 
 
 class JudgeEvaluator(_McqEvaluator):
@@ -116,13 +120,13 @@ class JudgeEvaluator(_McqEvaluator):
 
     name = "mcq_judge"
 
-    def _prepared(self, settings: Settings) -> Callable[[Arm], list[Grader]]:
+    def _prepared(self, settings: Settings) -> _Plan:
         from mlflow_mcq.judges import judge_of
 
         if settings.judge is None:
             raise JudgeNotConfigured
         judge = judge_of(settings.judge)
-        return lambda arm: [judge, *_regexes()]
+        return _Plan(lambda arm: [judge, *([] if arm.takes_all else _regexes(settings))])
 
 
 class AnalogyEvaluator(_McqEvaluator):
@@ -130,13 +134,19 @@ class AnalogyEvaluator(_McqEvaluator):
 
     name = "mcq_analogy"
 
-    def _prepared(self, settings: Settings) -> Callable[[Arm], list[Grader]]:
+    def _prepared(self, settings: Settings) -> _Plan:
         from mlflow_mcq.engines.tokenizer import load_tokenizer
         from mlflow_mcq.graders import AnalogyGrader
+        from mlflow_mcq.unwinnable import tokenizer_of, warn_unwinnable
 
         named = settings.analogy.tokenizer
         tokenizer = load_tokenizer(named) if named else None
-        return lambda arm: [AnalogyGrader(settings.analogy, tokenizer or arm.tokenizer)]
+        return _Plan(
+            lambda arm: [AnalogyGrader(settings.analogy, tokenizer or arm.tokenizer)],
+            lambda engine, items: warn_unwinnable(
+                items, tokenizer or tokenizer_of(engine), settings.analogy.window
+            ),
+        )
 
 
 class SimilarityEvaluator(_McqEvaluator):
@@ -144,29 +154,43 @@ class SimilarityEvaluator(_McqEvaluator):
 
     name = "mcq_similarity"
 
-    def _prepared(self, settings: Settings) -> Callable[[Arm], list[Grader]]:
+    def _prepared(self, settings: Settings) -> _Plan:
         from mlflow_mcq.engines.embedder import SentenceEmbedder
         from mlflow_mcq.graders import SimilarityGrader
 
         chosen = settings.similarity
         embedder = SentenceEmbedder(chosen.encoder, chosen.batch_size, chosen.cache_dir)
-        return lambda arm: [SimilarityGrader(embedder, chosen)]
+        return _Plan(lambda arm: [SimilarityGrader(embedder, chosen)])
 
 
-def _regexes() -> list[Grader]:
-    from mlflow_mcq.graders import REGEX_GRADERS
+def _regexes(settings: Settings) -> list[Grader]:
+    from mlflow_mcq.graders import ALL_REGEX_GRADERS
 
-    return [*REGEX_GRADERS.values()]
+    return [ALL_REGEX_GRADERS[name] for name in settings.regex.parsers]
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What an evaluator does once its settings are known to be sound.
+
+    Attributes:
+        graders: Who reads an arm.
+        forewarn: Says before inference what will go wrong, where that is known.
+    """
+
+    graders: Callable[[Arm], list[Grader]]
+    forewarn: Callable[[Engine, Sequence[Item]], object] = lambda engine, items: None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Call:
-    """What MLflow hands to every evaluator of one call."""
+    """What MLflow hands to every evaluator of one call, and what to say before inference."""
 
     run_id: str
     dataset: Any
     model: Any
     predictions: str | None
+    forewarn: Callable[[Engine, Sequence[Item]], object]
 
 
 class _Arms:
@@ -242,14 +266,17 @@ def _measure(call: _Call, settings: Settings) -> Arm:
     from mlflow_mcq.unwrap import engine_of, kept, speaks_chat, stored_answers
 
     dataset = call.dataset
-    rows = read_rows(as_frame(dataset.features_data), settings.columns, dataset.labels_data)
+    frame = as_frame(dataset.features_data)
+    rows = read_rows(frame, settings.columns, dataset.labels_data, settings.several_gold)
     if call.model is None:
         engine, answers = stored_answers(rows, dataset.predictions_data, settings)
         requests = [answer.request for answer in answers]
     else:
         refuse_human_labels(rows, settings.columns)
         engine = engine_of(call.model, settings, call.predictions)
-        requests = requests_for(items_of(rows), settings, chat=speaks_chat(engine, settings))
+        items = items_of(rows)
+        call.forewarn(engine, items)
+        requests = requests_for(items, settings, chat=speaks_chat(engine, settings))
     engine, journal = kept(engine, requests, settings)
     # A user's own model keeps its traces.
     silence = nullcontext() if isinstance(engine, CallableEngine) else quiet()

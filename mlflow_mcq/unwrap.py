@@ -20,17 +20,11 @@ from mlflow_mcq.engines.stored import StoredEngine
 from mlflow_mcq.errors import DataError, ModelError, SettingsError
 from mlflow_mcq.pipeline import data_digest
 from mlflow_mcq.records import Request
-from mlflow_mcq.settings import Settings
+from mlflow_mcq.settings import READERS, Settings
 from mlflow_mcq.store.journal import Journal, open_journal
 
-_MAKING = set(Settings.model_fields) - {
-    "judge",
-    "columns",
-    "table_rows",
-    "batch_size",
-    "seed",
-    "cache",
-}
+# The seed stays out: it draws samples of rows to check, too.
+_MAKING = set(Settings.model_fields) - READERS - {"columns", "several_gold", "seed"}
 
 __all__ = ["engine_of", "kept", "logged_model_id", "speaks_chat", "stored_answers"]
 

@@ -84,7 +84,7 @@ def test_judged_rows_are_corrected_and_settled_ones_are_not() -> None:
         "accuracy_corrected_high": expected.high,
     }
     assert not summary.undefined
-    assert not summary.doubts
+    assert not summary.notes
 
 
 MIXED = [graded(C, "a"), graded(C, "b", "J"), graded(W, "c", "J")]
@@ -135,7 +135,7 @@ def test_what_is_clipped_is_said_beside_the_number() -> None:
     grades = [graded(N, f"q{i}", "J") for i in range(50)]
     summary = corrected_numbers(grades, exam(tn=120))
     assert summary.values["accuracy_corrected"] == 0
-    assert "clipped" in summary.doubts["accuracy_corrected"]
+    assert "clipped" in summary.notes["accuracy_corrected"]
 
 
 def test_one_item_has_no_interval_and_says_so() -> None:
@@ -208,7 +208,7 @@ def test_too_few_labels_have_a_reason(grades: Any, names: set[str], reason: str)
 def test_labels_on_every_row_need_no_judge_and_say_so() -> None:
     summary = human_numbers([graded(N, f"q{i}", "J", label=C if i % 2 else W) for i in range(8)])
     assert summary.values["accuracy_ppi"] == 0.5
-    assert summary.doubts["accuracy_ppi"].startswith("human labels alone")
+    assert summary.notes["accuracy_ppi"].startswith("human labels alone")
 
 
 # ---------------------------------------------------------------- all the way

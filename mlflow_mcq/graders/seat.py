@@ -159,15 +159,17 @@ class Seat:
             yield query, Reply(None, "the judge gave no reply")
 
     def _read(self, reply: Reply, ballot: Ballot) -> JudgeReading:
-        """Read a reply; its slot is one of the candidate's page."""
+        """Read a reply; its slots are those of the candidate's page."""
         # A text beside an error is not an answer.
         text = None if reply.error is not None else reply.text
         shown, page = ballot.row.prompt.shown, ballot.page
         options = tuple(shown[slot] for slot in page.slots)
-        reading = parse_judge_reply(text, self.settings.shape, page.names, options)
-        if reading.slot is None:
-            return reading
-        return replace(reading, slot=page.slots[reading.slot])
+        several = ballot.row.prompt.item.takes_all
+        reading = parse_judge_reply(text, self.settings.shape, page.names, options, several)
+        slot = None if reading.slot is None else page.slots[reading.slot]
+        return replace(
+            reading, slot=slot, slots=tuple(sorted(page.slots[s] for s in reading.slots))
+        )
 
 
 def seats_of(
