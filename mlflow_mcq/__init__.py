@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mlflow_mcq.datasets.lint import lint_items
     from mlflow_mcq.engines.handle import local_model, remote_model
     from mlflow_mcq.exam_door import examine_judge
     from mlflow_mcq.front import evaluate
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "evaluate",
     "examine_judge",
+    "lint_items",
     "local_model",
     "orientations_for",
     "parse_judge_reply",
@@ -34,6 +36,7 @@ __all__ = [
 _ROOMS = {
     "evaluate": "front",
     "examine_judge": "exam_door",
+    "lint_items": "datasets.lint",
     "local_model": "engines.handle",
     "orientations_for": "orientations",
     "parse_judge_reply": "graders.judge_reply",

@@ -14,6 +14,8 @@ import pandas as pd
 
 from mlflow_mcq import metrics
 from mlflow_mcq.corrections import corrected_numbers, human_numbers
+from mlflow_mcq.datasets.lint import LintReport
+from mlflow_mcq.datasets.reading import Reading
 from mlflow_mcq.datasets.stored import PROTOCOL as STORED
 from mlflow_mcq.doors import Engine, Grader, Scorer, Tokenizer
 from mlflow_mcq.engines.kept import KeptEngine
@@ -52,6 +54,8 @@ class Arm:
         tokenizer: Of the evaluated model, where it is here.
         scores: Letter scores of each prompt, where they were asked for.
         numbers: Numbers that belong to no single grader's rows.
+        reading: How the data was read; None where it was not (regrading).
+        lint: Faults of the items, where they were looked for.
         journal: What is kept on disk while the run is under way.
         tables: Tables that only some graders have, by name.
     """
@@ -66,6 +70,8 @@ class Arm:
     tokenizer: Tokenizer | None = None
     scores: tuple[LabelScores, ...] = ()
     numbers: metrics.Summary = field(default_factory=metrics.Summary)
+    reading: Reading | None = None
+    lint: LintReport | None = None
     journal: Journal | None = None
     tables: dict[str, pd.DataFrame] = field(default_factory=dict)
 

@@ -106,8 +106,13 @@ def _unfit(read: Sequence[Grade], exam: ExamReport, calibration: Calibration) ->
     strangers = sum(one.judge not in ("", exam.judge) for one in read)
     if strangers:
         return f"undefined: {strangers} rows were read by another judge than sat the exam"
-    if not any(one.judge for one in read):
+    judged = [one for one in read if one.judge]
+    if not judged:
         return ""
+    if any(one.generation.prompt.item.policy == "all" for one in judged):
+        return (
+            "undefined: the exam knows single answers only, and here all of several are asked for"
+        )
     sides = {
         "right answers": calibration.tp + calibration.fn,
         "other answers": calibration.tn + calibration.fp,

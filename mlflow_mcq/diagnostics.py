@@ -27,7 +27,7 @@ class Alarm:
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """When alarms fire; all are rates in [0, 1].
+    """When alarms fire; rates in [0, 1], and one count.
 
     Attributes:
         judge_agreement: A judge that agrees less with plain labels is unreliable.
@@ -36,12 +36,14 @@ class Thresholds:
         judge_errors: More rows than this without a verdict.
         logprob_disagreement: More than this, and label log-probabilities are another
             measurement than the answers.
+        fewest_rows: Fewer rows than this may have their gold in one slot by chance.
     """
 
     judge_agreement: float = 0.95
     regex_disagreement: float = 0.05
     judge_errors: float = 0.01
     logprob_disagreement: float = 0.05
+    fewest_rows: int = 10
 
 
 def alarms_for(metrics: Mapping[str, float], limits: Thresholds | None = None) -> list[Alarm]:
@@ -150,6 +152,18 @@ def _regex_differs(metrics: Mapping[str, float], limits: Thresholds) -> Alarm | 
     )
 
 
+def _gold_in_one_slot(metrics: Mapping[str, float], limits: Thresholds) -> Alarm | None:
+    n_rows = metrics.get("generation/n_rows", 0.0)
+    if metrics.get("data/gold_slot_share_highest") != 1.0 or n_rows < limits.fewest_rows:
+        return None
+    return Alarm(
+        "gold_in_one_slot",
+        "the gold option must be shown in more than one slot",
+        f"it stands in the same slot in all {n_rows:.0f} rows",
+        "A model that always names that slot has them all right: use orientations: rotations.",
+    )
+
+
 def _prompts_too_long(metrics: Mapping[str, float], limits: Thresholds) -> Alarm | None:
     n_rows = metrics.get("generation/n_prompt_too_long", 0.0)
     if not n_rows:
@@ -200,6 +214,7 @@ _RULES: tuple[Callable[[Mapping[str, float], Thresholds], Alarm | None], ...] = 
     _judge_errors,
     _generations_failed,
     _regex_differs,
+    _gold_in_one_slot,
     _prompts_too_long,
     _golds_too_long,
     _logprob_differs,

@@ -9,6 +9,7 @@ import pandas as pd
 
 from mlflow_mcq import metrics, plots
 from mlflow_mcq.arm import Arm
+from mlflow_mcq.data_report import report_data
 from mlflow_mcq.datasets.stored import PROTOCOL as STORED
 from mlflow_mcq.diagnostics import Alarm, alarms_for
 from mlflow_mcq.orientations import duplicate_options, fixed_options, letters_for
@@ -66,6 +67,7 @@ def report(
         _log_steps(log, name, by_orientation[name], link)
     log.params(_params(arm))
     log.tags(_tags(arm, alarms))
+    report_data(arm, log)
     _log_tables(arm, log)
     for table, frame in arm.tables.items():
         log.parquet(table, frame)
@@ -90,8 +92,9 @@ def _log_steps(log: RunLog, grader: str, table: pd.DataFrame, link: str | None) 
 
 def _params(arm: Arm) -> dict[str, object]:
     protocol = arm.generations[0].prompt.protocol
-    policy = arm.settings.several_gold
-    params: dict[str, object] = {"mcq.protocol": protocol, "mcq.several_gold": policy}
+    params: dict[str, object] = {"mcq.protocol": protocol}
+    if any(item.also_right for item in arm.items):  # it says nothing about other data
+        params["mcq.several_gold"] = arm.settings.several_gold
     # How stored answers were made is not known here: no setting of ours describes it.
     if protocol != STORED:
         settings = arm.settings

@@ -108,7 +108,17 @@ class Columns(BaseModel):
 
 
 READERS = frozenset(
-    {"judge", "regex", "analogy", "similarity", "logprob", "table_rows", "batch_size", "cache"}
+    {
+        "judge",
+        "regex",
+        "analogy",
+        "similarity",
+        "logprob",
+        "table_rows",
+        "batch_size",
+        "cache",
+        "lint",
+    }
 )
 """Settings of how rows are read or shown; they change no generation."""
 
@@ -136,6 +146,11 @@ class Settings(BaseModel):
         several_gold: Of rows with several right options. ``refuse`` stops at the first one;
             ``any``: an answer that names one of them is right; ``all``: every item asks for
             all right options, and an answer must name exactly these.
+        layout: Native layout of the data; None detects it, ``plain`` reads columns only.
+        on_bad_rows: ``error``, or ``skip`` to leave out, count and list unreadable rows.
+        limit: Number of items, drawn with the seed so that every stratum keeps its share.
+        shard: ``"i/n"``: the i-th of n shares of the items, i from 1.
+        lint: Whether faults of the items are looked for and logged.
         table_rows: Rows of the tables shown in the browser; Parquet holds all.
         cache: ``run`` keeps rows on disk while the run is under way, so that the same
             evaluation started again after a crash goes on where it was; a folder keeps
@@ -165,6 +180,11 @@ class Settings(BaseModel):
     input_format: Literal["text", "messages"] | None = None
     columns: Columns = Columns()
     several_gold: Literal["refuse", "any", "all"] = "refuse"
+    layout: str | None = None
+    on_bad_rows: Literal["error", "skip"] = "error"
+    limit: int | None = Field(None, ge=1, strict=True)
+    shard: str | None = None
+    lint: bool = Field(True, strict=True)
     table_rows: int = Field(1000, ge=1, le=2000)
     cache: str = Field("run", min_length=1)
     regex: RegexSettings = RegexSettings()
@@ -177,6 +197,14 @@ class Settings(BaseModel):
     def _legal_scheme(cls, scheme: str) -> str:
         check_scheme(scheme)
         return scheme
+
+    @field_validator("shard")
+    @classmethod
+    def _legal_shard(cls, shard: str | None) -> str | None:
+        match = re.fullmatch(r"([1-9][0-9]{0,5})/([1-9][0-9]{0,5})", shard or "1/1")
+        if match is None or int(match.group(1)) > int(match.group(2)):
+            raise ValueError('must be "i/n" with i from 1 to n, such as "1/4"')
+        return shard
 
     def model_post_init(self, context: Any) -> None:
         """Find the prompt family now, not after an hour of generation."""

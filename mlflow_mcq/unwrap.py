@@ -23,8 +23,9 @@ from mlflow_mcq.records import Request
 from mlflow_mcq.settings import READERS, Settings
 from mlflow_mcq.store.journal import Journal, open_journal
 
+_DATA = {"columns", "several_gold", "layout", "on_bad_rows", "limit", "shard"}
 # The seed stays out: it draws samples of rows to check, too.
-_MAKING = set(Settings.model_fields) - READERS - {"columns", "several_gold", "seed"}
+_MAKING = set(Settings.model_fields) - READERS - _DATA - {"seed"}
 
 __all__ = ["engine_of", "kept", "logged_model_id", "speaks_chat", "stored_answers"]
 

@@ -87,6 +87,7 @@ def test_judged_rows_are_corrected_and_settled_ones_are_not() -> None:
     assert not summary.notes
 
 
+THREE = Orientation(0, "as-is", (0, 1, 2))
 MIXED = [graded(C, "a"), graded(C, "b", "J"), graded(W, "c", "J")]
 
 
@@ -104,6 +105,16 @@ def test_no_number_without_a_fit_exam(grades: Any, report: Any, reason: str) -> 
     summary = corrected_numbers(grades, report)
     assert not summary.values
     assert reason in summary.undefined["accuracy_corrected"]
+
+
+def test_an_exam_of_single_answers_says_nothing_of_sets() -> None:
+    item = Item("a", "Which?", ("x", "y", "z"), 0, also_right=(1,), policy="all")
+    several = replace(row("a"), prompt=replace(row("a").prompt, item=item, orientation=THREE))
+    judged = Grade(several, "judge", C, judge="J")
+    summary = corrected_numbers([judged, *MIXED], exam())
+    assert "single answers only" in summary.undefined["accuracy_corrected"]
+    settled = Grade(several, "judge", C)
+    assert "accuracy_corrected" in corrected_numbers([settled, *MIXED], exam()).values
 
 
 @pytest.mark.parametrize(

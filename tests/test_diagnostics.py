@@ -45,6 +45,14 @@ WELL = {
         pytest.param(
             {"regex_naive/spot_rate": 0.06}, ["regex_judge_disagreement"], id="six in a hundred"
         ),
+        pytest.param(
+            {"data/gold_slot_share_highest": 1.0, "generation/n_rows": 10.0},
+            ["gold_in_one_slot"],
+            id="gold never moves",
+        ),
+        pytest.param(
+            {"data/gold_slot_share_highest": 1.0, "generation/n_rows": 9.0}, [], id="too few"
+        ),
         pytest.param({"generation/n_prompt_too_long": 1.0}, ["prompts_too_long"], id="too long"),
         pytest.param({"analogy/n_unwinnable": 2.0}, ["unwinnable_items"], id="long golds"),
         pytest.param(

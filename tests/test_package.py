@@ -71,8 +71,8 @@ def test_imports_are_light(module: str, absent: tuple[str, ...]) -> None:
 
 def test_public_names() -> None:
     assert mlflow_mcq.__all__ == [
-        "evaluate", "examine_judge", "local_model", "orientations_for", "parse_judge_reply",
-        "regrade",
+        "evaluate", "examine_judge", "lint_items", "local_model", "orientations_for",
+        "parse_judge_reply", "regrade",
         "remote_model", "run_recipe", "strict_choice",
     ]  # fmt: skip
     for name in mlflow_mcq.__all__:

@@ -314,6 +314,10 @@ MEASURED = {
     "input_column": "text",
     "input_format": "messages",
     "columns": {"answer": "key"},
+    "layout": "arc",
+    "on_bad_rows": "skip",
+    "limit": 10,
+    "shard": "1/2",
     "several_gold": "any",
 }
 NOT_MEASURED = {
@@ -325,6 +329,7 @@ NOT_MEASURED = {
     "similarity": {"encoder": "demo:minilm"},
     "logprob": {"enabled": True},
     "cache": "off",
+    "lint": False,
 }
 
 
