@@ -14,6 +14,7 @@ import pandas as pd
 
 from mlflow_mcq import metrics
 from mlflow_mcq.chance import chance_numbers
+from mlflow_mcq.corrections import corrected_numbers, human_numbers
 from mlflow_mcq.datasets.lint import LintReport
 from mlflow_mcq.datasets.reading import Reading
 from mlflow_mcq.datasets.stored import PROTOCOL as STORED
@@ -188,6 +189,8 @@ def put(arm: Arm, grader: Grader, grades: tuple[Grade, ...]) -> None:
         arm.judge = grader
         exam = exam_of(grader)
         summary.add(judge_numbers(grader, grades, exam, arm.settings.seed))
+        summary.add(corrected_numbers(grades, exam))
+        summary.add(human_numbers(grades))
         arm.tables |= exam_tables(exam)
     stored = arm.generations[0].prompt.protocol == STORED
     seconds = None if stored else arm.seconds

@@ -280,12 +280,14 @@ class Generation:
         repeat: Which sample of the prompt this is.
         reply: The text with its token ids, finish reason and counts.
         engine: Fingerprint of the model that answered.
+        human_label: What a person says the answer is worth, where one has read it.
     """
 
     prompt: Prompt
     repeat: int
     reply: Reply
     engine: str = ""
+    human_label: Verdict | None = None
 
     @property
     def text(self) -> str:

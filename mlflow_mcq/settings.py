@@ -91,6 +91,8 @@ class Columns(BaseModel):
         generation: Column of stored answers (only without a model).
         order: Column with the order shown to the model, as a list of option indices
             (only without a model).
+        human_label: Column where a person says CORRECT, INCORRECT or OTHER of a stored
+            answer, for some rows (only without a model).
     """
 
     model_config = _STRICT
@@ -102,6 +104,7 @@ class Columns(BaseModel):
     id: str | None = None
     generation: str | None = None
     order: str | None = None
+    human_label: str | None = None
 
 
 READERS = frozenset(
