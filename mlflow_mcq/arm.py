@@ -22,6 +22,7 @@ from mlflow_mcq.extras import exam_of, judge_numbers, reader_numbers, spot_numbe
 from mlflow_mcq.graders import JudgeGrader
 from mlflow_mcq.logprob import summarize_logprobs
 from mlflow_mcq.pipeline import generate, grade
+from mlflow_mcq.places import label_picks, without_places
 from mlflow_mcq.records import Generation, Grade, Item, Request
 from mlflow_mcq.scores import LabelScores
 from mlflow_mcq.settings import Settings
@@ -148,7 +149,8 @@ def put(arm: Arm, grader: Grader, grades: tuple[Grade, ...]) -> None:
         arm.judge = grader
         summary.add(judge_numbers(grader, grades, exam_of(grader)))
     summary.values |= reader_numbers(grader.name, grades)
-    arm.summaries[grader.name] = summary
+    summary.add(label_picks(grades))
+    arm.summaries[grader.name] = without_places(summary, grades)
 
 
 def compare(arm: Arm) -> None:

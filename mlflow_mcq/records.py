@@ -19,6 +19,7 @@ from numbers import Integral
 from mlflow_mcq.errors import DataError
 
 __all__ = [
+    "UNSEEN",
     "Conversation",
     "Decoding",
     "Generation",
@@ -83,6 +84,10 @@ class Item:
             raise DataError(
                 who, f"gold must be an option index from 0 to {len(self.options) - 1}", self.gold
             )
+
+
+UNSEEN = "unseen"
+"""Name of the orientation of an item whose options are not on the page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +159,11 @@ class Prompt:
     def shown(self) -> tuple[str, ...]:
         """The option texts by slot."""
         return tuple(self.item.options[option] for option in self.orientation.order)
+
+    @property
+    def unseen(self) -> bool:
+        """Whether the options are not on the page, so that nothing has a place there."""
+        return self.orientation.name == UNSEEN
 
     @property
     def gold_slot(self) -> int:
@@ -333,7 +343,8 @@ class Grade:
 
     @property
     def slot(self) -> int | None:
-        """The slot of the choice, as shown; None without a choice."""
-        if self.choice is None:
+        """The slot of the choice, as shown; None without a choice, or where none was shown."""
+        prompt = self.generation.prompt
+        if self.choice is None or prompt.unseen:
             return None
-        return self.generation.prompt.orientation.slot_of(self.choice)
+        return prompt.orientation.slot_of(self.choice)

@@ -13,12 +13,28 @@ from collections.abc import Mapping
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from mlflow_mcq.errors import JudgeNotConfigured, SettingsError
 from mlflow_mcq.judge_settings import JudgeSettings, Prices
 from mlflow_mcq.orientations import DEFAULT_SCHEME, check_scheme
-from mlflow_mcq.prompts import prompt_family
+from mlflow_mcq.prompt_settings import FewShotSettings
+from mlflow_mcq.protocols import (
+    PROTOCOLS,
+    WORDINGS,
+    Style,
+    check_labels,
+    named_list,
+    prompt_family,
+    reads_of,
+)
 from mlflow_mcq.reader_settings import AnalogySettings, LogprobSettings, SimilaritySettings
 from mlflow_mcq.records import Decoding
 
@@ -33,6 +49,7 @@ __all__ = [
 ]
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+_LONGEST_MARK = 8
 
 EVALUATORS = ("mcq_judge", "mcq_regex", "mcq_analogy", "mcq_similarity")
 """Our evaluators, as a configuration is nested by their names."""
@@ -104,8 +121,13 @@ class Settings(BaseModel):
 
     Attributes:
         judge: Who judges; None blocks judged numbers.
-        protocol: Prompt family.
+        protocol: Prompt family; its own defaults hold where nothing else is set.
         template: Own wording for ``letters``.
+        labels: Name of a label style, or a list of labels.
+        language: Of the instruction.
+        mark: Before every option of ``dashes``.
+        nota_share: Share of items whose right option ``none-of-the-above`` replaces.
+        few_shot: Solved examples before every item.
         orientations: Scheme; see `mlflow_mcq.orientations`.
         repeats: Samples of each prompt.
         seed: Of shuffles and of sampling.
@@ -130,6 +152,11 @@ class Settings(BaseModel):
     judge: JudgeSettings | None = None
     protocol: str = "letters"
     template: str | None = None
+    labels: str | tuple[str, ...] = "upper"
+    language: str = "en"
+    mark: str = "-"
+    nota_share: float = Field(1.0, ge=0.0, le=1.0)
+    few_shot: FewShotSettings | None = None
     orientations: str = DEFAULT_SCHEME
     repeats: int = Field(1, ge=1, strict=True)
     seed: int = Field(0, strict=True)
@@ -154,9 +181,69 @@ class Settings(BaseModel):
         check_scheme(scheme)
         return scheme
 
+    @field_validator("labels")
+    @classmethod
+    def _legal_labels(cls, labels: str | tuple[str, ...]) -> str | tuple[str, ...]:
+        check_labels(labels)
+        return labels
+
+    @field_validator("language")
+    @classmethod
+    def _known_language(cls, language: str) -> str:
+        if language not in WORDINGS:
+            known = f"Known: {', '.join(WORDINGS)}."
+            raise SettingsError("language", "has no instructions here", language, known)
+        return language
+
+    @field_validator("mark")
+    @classmethod
+    def _one_mark(cls, mark: str) -> str:
+        if not mark or mark != mark.strip() or len(mark) > _LONGEST_MARK or len(mark.split()) > 1:
+            raise SettingsError("mark", f"must be 1 to {_LONGEST_MARK} characters, no blank", mark)
+        return mark
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_the_protocol_has_it(cls, given: Any) -> Any:
+        """Enter a protocol's own settings where the user gives none.
+
+        Here and not when they are used: what is logged, stored and compared must be what
+        was used.
+        """
+        if not isinstance(given, Mapping):
+            return given
+        defaults = getattr(PROTOCOLS.get(str(given.get("protocol"))), "defaults", {})
+        return {**defaults, **given}
+
     def model_post_init(self, context: Any) -> None:
         """Find the prompt family now, not after an hour of generation."""
-        prompt_family(self.protocol, self.template)
+        family = prompt_family(self.protocol, self.style)
+        for name in ("labels", "language", "mark", "template", "nota_share", "few_shot"):
+            if getattr(self, name) != type(self).model_fields[name].default:
+                self._check_read(name, name)
+        if self.few_shot is not None and self.few_shot.rationale:
+            self._check_read("rationale", "few_shot.rationale")
+        moves = self.orientations.startswith("gold-at:")
+        if self.few_shot is not None and self.few_shot.moved and not moves:
+            rule = "goes with orientations gold-at:k:swap or gold-at:k:rotation only"
+            raise SettingsError("few_shot.moved", rule, self.orientations)
+        if not getattr(family, "shows_options", True) and self.orientations != "as-is":
+            rule = f'must be as-is with protocol "{self.protocol}", which shows no options'
+            raise SettingsError("orientations", rule, self.orientations)
+
+    def _check_read(self, read: str, name: str) -> None:
+        """Refuse a setting that would do nothing."""
+        if read not in reads_of(self.protocol):
+            readers = [f'"{known}"' for known in PROTOCOLS if read in reads_of(known)]
+            rule = f"goes with protocol {named_list(readers)} only"
+            raise SettingsError(name, rule, self.protocol)
+
+    @property
+    def style(self) -> Style:
+        """How pages are set."""
+        return Style(
+            self.labels, self.language, self.mark, self.template, self.nota_share, self.seed
+        )
 
     @property
     def decoding(self) -> Decoding:
@@ -215,6 +302,7 @@ _ROOMS: dict[str, type[BaseModel]] = {
     "judge.panel": JudgeSettings,
     "judge.panel.prices": Prices,
     "columns": Columns,
+    "few_shot": FewShotSettings,
     "analogy": AnalogySettings,
     "similarity": SimilaritySettings,
     "logprob": LogprobSettings,

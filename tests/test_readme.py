@@ -49,7 +49,7 @@ def test_the_two_commands_stand_where_machines_find_them(name: str) -> None:
 
 def test_settings_and_protocols_are_all_described() -> None:
     from mlflow_mcq.judge_settings import JudgeSettings
-    from mlflow_mcq.prompts import PROTOCOLS
+    from mlflow_mcq.protocols import PROTOCOLS
     from mlflow_mcq.reader_settings import AnalogySettings, LogprobSettings, SimilaritySettings
     from mlflow_mcq.settings import Columns, Settings
 

@@ -20,7 +20,7 @@ from mlflow_mcq.graders.judge_examples import EXAMPLES, Example, ReplyFamily, fa
 from mlflow_mcq.graders.judge_page import JudgePage, page_of
 from mlflow_mcq.graders.thought import visible_answer
 from mlflow_mcq.orientations import letters_for
-from mlflow_mcq.prompts import one_line_label, option_lines
+from mlflow_mcq.protocols import one_line_label, option_lines
 from mlflow_mcq.records import Conversation, Generation, Message
 
 __all__ = ["JUDGE_PROMPT_VERSION", "Shape", "harmless", "judge_conversation"]
@@ -59,6 +59,10 @@ _RULES = {
 _NO_LETTERS = (
     "The candidate saw these options WITHOUT letters; the letters are for you only, so a bare "
     "letter in the reply names no option."
+)
+_UNSEEN = (
+    "The candidate saw the question only and NOT these options; the letters are for you only. "
+    "It chose the option that its own words name or paraphrase unmistakably."
 )
 _ORDER = (
     'The candidate saw these options in the order {seen}; words such as "the last one" in the '
@@ -123,6 +127,7 @@ class _Case:
     gold_slot: int
     page: JudgePage
     family: ReplyFamily
+    unseen: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +172,7 @@ def judge_conversation(
         prompt.gold_slot,
         page or page_of(generation),
         family_of(prompt.protocol, reply),
+        prompt.unseen,
     )
     return _conversation(case, _Form(shape, chat, rationale))
 
@@ -217,7 +223,7 @@ def _ask(case: _Case, form: _Form) -> str:
     mark = _mark(question, *shown, reply)
     parts = [question, option_lines(shown, page.labels)]
     if not page.lettered:
-        parts.append(_NO_LETTERS)
+        parts.append(_UNSEEN if case.unseen else _NO_LETTERS)
     if page.shuffled:
         parts.append(_ORDER.replace("{seen}", ", ".join(page.seen)))
     parts.append("\n".join([_REPLY, mark, reply, mark]))
@@ -251,7 +257,7 @@ def _mark(*data: str) -> str:
 
 def _version() -> str:
     """Twelve hex digits over every wording, rendered: any change of it is a new judge."""
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(_UNSEEN.encode())
     shapes: tuple[Shape, ...] = ("extract", "direct")
     switch = (True, False)
     for shape, chat, rationale in product(shapes, switch, switch):
