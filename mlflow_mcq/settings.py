@@ -310,7 +310,9 @@ _ROOMS: dict[str, type[BaseModel]] = {
 
 
 def _as_settings_error(error: ValidationError) -> SettingsError:
-    first = error.errors(include_url=False, include_context=False)[0]
+    faults = error.errors(include_url=False, include_context=False)
+    # A misspelt name leaves the right one missing: the misspelling is what helps.
+    first = next((one for one in faults if one["type"] == "extra_forbidden"), faults[0])
     where = ".".join(map(str, first["loc"]))
     room = ".".join(part for part in first["loc"][:-1] if isinstance(part, str))
     if first["type"] == "extra_forbidden":
