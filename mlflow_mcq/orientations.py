@@ -162,6 +162,8 @@ def gold_at(item: Item, slot: int, how: str) -> Orientation:
     """
     who, name = f"orientations of item {item.id!r}", f"gold-at:{slot}:{how}"
     n_options, gold = len(item.options), item.gold
+    if item.also_right:
+        raise SettingsError(who, "gold is moved to one slot, and several are right", item.golds)
     if slot >= n_options:
         raise SettingsError(who, f"there is no slot {slot}, 0 is the top", n_options)
     fixed = fixed_options(item.options)

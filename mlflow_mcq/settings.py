@@ -28,31 +28,40 @@ from mlflow_mcq.orientations import DEFAULT_SCHEME, check_scheme
 from mlflow_mcq.prompt_settings import FewShotSettings
 from mlflow_mcq.protocols import (
     PROTOCOLS,
+    PROTOCOLS_FOR_ALL,
     WORDINGS,
     Style,
-    check_labels,
     named_list,
     prompt_family,
     reads_of,
 )
-from mlflow_mcq.reader_settings import AnalogySettings, LogprobSettings, SimilaritySettings
+from mlflow_mcq.protocols.page_settings import Labels, Language, Mark
+from mlflow_mcq.reader_settings import (
+    AnalogySettings,
+    LogprobSettings,
+    RegexSettings,
+    SimilaritySettings,
+)
 from mlflow_mcq.records import Decoding
 
 __all__ = [
     "EVALUATORS",
+    "READERS",
     "Columns",
     "JudgeSettings",
     "Settings",
+    "check_reads_sets",
     "read_settings",
     "shown_judge",
     "shown_url",
 ]
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-_LONGEST_MARK = 8
 
 EVALUATORS = ("mcq_judge", "mcq_regex", "mcq_analogy", "mcq_similarity")
 """Our evaluators, as a configuration is nested by their names."""
+
+_READ_SETS = ("mcq_judge",)
 
 
 def shown_url(url: str | None) -> str:
@@ -112,8 +121,10 @@ class Columns(BaseModel):
     order: str | None = None
 
 
-# Settings of how rows are read or shown; they change no generation.
-_READERS = {"judge", "analogy", "similarity", "logprob", "table_rows", "batch_size"}
+READERS = frozenset(
+    {"judge", "regex", "analogy", "similarity", "logprob", "table_rows", "batch_size", "cache"}
+)
+"""Settings of how rows are read or shown; they change no generation."""
 
 
 class Settings(BaseModel):
@@ -141,7 +152,14 @@ class Settings(BaseModel):
         input_column: Column handed to a function or pyfunc.
         input_format: ``text`` or ``messages``; None takes what the model speaks.
         columns: Where things stand in the data.
+        several_gold: Of rows with several right options. ``refuse`` stops at the first one;
+            ``any``: an answer that names one of them is right; ``all``: every item asks for
+            all right options, and an answer must name exactly these.
         table_rows: Rows of the tables shown in the browser; Parquet holds all.
+        cache: ``run`` keeps rows on disk while the run is under way, so that the same
+            evaluation started again after a crash goes on where it was; a folder keeps
+            them for good and shares them between runs; ``off`` keeps none.
+        regex: The published parsers.
         analogy: The 8-token analogy match.
         similarity: Embedding similarity.
         logprob: Letter log-probabilities.
@@ -152,9 +170,9 @@ class Settings(BaseModel):
     judge: JudgeSettings | None = None
     protocol: str = "letters"
     template: str | None = None
-    labels: str | tuple[str, ...] = "upper"
-    language: str = "en"
-    mark: str = "-"
+    labels: Labels = "upper"
+    language: Language = "en"
+    mark: Mark = "-"
     nota_share: float = Field(1.0, ge=0.0, le=1.0)
     few_shot: FewShotSettings | None = None
     orientations: str = DEFAULT_SCHEME
@@ -170,7 +188,10 @@ class Settings(BaseModel):
     input_column: str = "prompt"
     input_format: Literal["text", "messages"] | None = None
     columns: Columns = Columns()
+    several_gold: Literal["refuse", "any", "all"] = "refuse"
     table_rows: int = Field(1000, ge=1, le=2000)
+    cache: str = Field("run", min_length=1)
+    regex: RegexSettings = RegexSettings()
     analogy: AnalogySettings = AnalogySettings()
     similarity: SimilaritySettings = SimilaritySettings()
     logprob: LogprobSettings = LogprobSettings()
@@ -180,27 +201,6 @@ class Settings(BaseModel):
     def _legal_scheme(cls, scheme: str) -> str:
         check_scheme(scheme)
         return scheme
-
-    @field_validator("labels")
-    @classmethod
-    def _legal_labels(cls, labels: str | tuple[str, ...]) -> str | tuple[str, ...]:
-        check_labels(labels)
-        return labels
-
-    @field_validator("language")
-    @classmethod
-    def _known_language(cls, language: str) -> str:
-        if language not in WORDINGS:
-            known = f"Known: {', '.join(WORDINGS)}."
-            raise SettingsError("language", "has no instructions here", language, known)
-        return language
-
-    @field_validator("mark")
-    @classmethod
-    def _one_mark(cls, mark: str) -> str:
-        if not mark or mark != mark.strip() or len(mark) > _LONGEST_MARK or len(mark.split()) > 1:
-            raise SettingsError("mark", f"must be 1 to {_LONGEST_MARK} characters, no blank", mark)
-        return mark
 
     @model_validator(mode="before")
     @classmethod
@@ -231,6 +231,29 @@ class Settings(BaseModel):
             rule = f'must be as-is with protocol "{self.protocol}", which shows no options'
             raise SettingsError("orientations", rule, self.orientations)
 
+        self._check_sets()
+
+    def _check_sets(self) -> None:
+        """Refuse what cannot ask for sets of options."""
+        if self.several_gold != "all":
+            return
+        if self.protocol not in PROTOCOLS_FOR_ALL:
+            raise SettingsError(
+                "protocol",
+                'has no wording that asks for all right options, as several_gold "all" does',
+                self.protocol,
+                f"Use one of {', '.join(PROTOCOLS_FOR_ALL)}.",
+            )
+        if not WORDINGS[self.language].letters_all:
+            rule = 'has no wording that asks for all right options, as several_gold "all" does'
+            raise SettingsError("language", rule, self.language, 'Use "en".')
+        if self.logprob.enabled:
+            raise SettingsError(
+                "logprob.enabled",
+                'scores one label at a time and several_gold "all" asks for sets of them',
+                possible="Leave it out.",
+            )
+
     def _check_read(self, read: str, name: str) -> None:
         """Refuse a setting that would do nothing."""
         if read not in reads_of(self.protocol):
@@ -254,7 +277,7 @@ class Settings(BaseModel):
     @property
     def measured(self) -> dict[str, Any]:
         """The settings that decide which rows are generated (not how they are read)."""
-        return self.model_dump(exclude=_READERS)
+        return self.model_dump(exclude=set(READERS))
 
     @property
     def fingerprint(self) -> str:
@@ -296,6 +319,20 @@ def read_settings(config: Mapping[str, Any] | None, name: str = "mcq_judge") -> 
         raise _as_settings_error(error) from None
 
 
+def check_reads_sets(evaluator: str, several_gold: str) -> None:
+    """Check that an evaluator can read answers that name several options.
+
+    Raises:
+        SettingsError: All right options are asked for, and it reads single ones only.
+    """
+    if several_gold == "all" and evaluator not in _READ_SETS:
+        raise SettingsError(
+            evaluator,
+            'reads single options, and several_gold "all" asks for every right one',
+            possible=f'Use {", ".join(_READ_SETS)}, or several_gold "any".',
+        )
+
+
 _ROOMS: dict[str, type[BaseModel]] = {
     "judge": JudgeSettings,
     "judge.prices": Prices,
@@ -303,6 +340,7 @@ _ROOMS: dict[str, type[BaseModel]] = {
     "judge.panel.prices": Prices,
     "columns": Columns,
     "few_shot": FewShotSettings,
+    "regex": RegexSettings,
     "analogy": AnalogySettings,
     "similarity": SimilaritySettings,
     "logprob": LogprobSettings,

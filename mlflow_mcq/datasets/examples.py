@@ -6,6 +6,7 @@ import pandas as pd
 
 from mlflow_mcq.datasets.files import load_frame
 from mlflow_mcq.datasets.frame import items_of, read_rows
+from mlflow_mcq.datasets.several_gold import SeveralGold
 from mlflow_mcq.errors import DataError, McqError
 from mlflow_mcq.prompt_settings import FewShotSettings
 from mlflow_mcq.records import Item
@@ -14,13 +15,16 @@ from mlflow_mcq.settings import Columns
 __all__ = ["load_examples"]
 
 
-def load_examples(settings: FewShotSettings, columns: Columns) -> tuple[Item, ...]:
+def load_examples(
+    settings: FewShotSettings, columns: Columns, several_gold: SeveralGold = "refuse"
+) -> tuple[Item, ...]:
     """Read the pool of examples.
 
     Args:
         settings: Where they are.
         columns: Where things stand, as in the data itself; a column of answers that the
             examples do not have is looked for by its usual names.
+        several_gold: What a row with several right options comes to, as in the data.
 
     Raises:
         DataError: The file or a row cannot be read; the message says that it is an example.
@@ -43,6 +47,6 @@ def load_examples(settings: FewShotSettings, columns: Columns) -> tuple[Item, ..
             if getattr(columns, name) in there
         }
         where = Columns(answer_as=columns.answer_as, **named)
-        return items_of(read_rows(frame, where))
+        return items_of(read_rows(frame, where, several_gold=several_gold))
     except McqError as error:
         raise DataError(f"few_shot: {error.args[0]}", *error.args[1:]) from error

@@ -1,6 +1,6 @@
 """Protocols: how an item in one orientation is put on paper."""
 
-from mlflow_mcq.protocols.families import PROTOCOLS, prompt_family, reads_of
+from mlflow_mcq.protocols.families import PROTOCOLS, PROTOCOLS_FOR_ALL, prompt_family, reads_of
 from mlflow_mcq.protocols.few_shot import few_shot
 from mlflow_mcq.protocols.labels import LABEL_STYLES, check_labels, labels_for
 from mlflow_mcq.protocols.nota import NOTA_TEXTS
@@ -13,6 +13,7 @@ __all__ = [
     "LABEL_STYLES",
     "NOTA_TEXTS",
     "PROTOCOLS",
+    "PROTOCOLS_FOR_ALL",
     "WORDINGS",
     "Page",
     "Protocol",

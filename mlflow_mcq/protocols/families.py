@@ -17,7 +17,7 @@ from mlflow_mcq.protocols.style import Style
 from mlflow_mcq.protocols.wordings import Wording
 from mlflow_mcq.records import UNSEEN, Item, Orientation
 
-__all__ = ["PROTOCOLS", "prompt_family", "reads_of"]
+__all__ = ["PROTOCOLS", "PROTOCOLS_FOR_ALL", "prompt_family", "reads_of"]
 
 _ROOM = {"max_new_tokens": 1024}
 """Reasoning that is cut off names no option: every such row would be OTHER."""
@@ -64,15 +64,19 @@ def _ask_letter(page: Page) -> str:
     if page.style.template is not None:
         fields = {"question": page.item.question, "options": page.options}
         return fill(page.style.template, fields | {"labels": named_list(page.labels)})
-    return _parts(page.item.question, page.options, page.said(page.words.letters))
+    # A template of the user's own asks for every right option in its own words.
+    asked = page.words.letters_all if page.item.takes_all else page.words.letters
+    return _parts(page.item.question, page.options, page.said(asked))
 
 
 def _ask_reasoned(page: Page) -> str:
-    return _parts(page.item.question, page.options, page.said(page.words.reasoned))
+    asked = page.words.reasoned_all if page.item.takes_all else page.words.reasoned
+    return _parts(page.item.question, page.options, page.said(asked))
 
 
 def _ask_dashes(page: Page) -> str:
-    return _parts(page.item.question, page.options, page.words.dashes)
+    asked = page.words.dashes_all if page.item.takes_all else page.words.dashes
+    return _parts(page.item.question, page.options, asked)
 
 
 def _ask_text(page: Page) -> str:
@@ -197,6 +201,10 @@ PROTOCOLS: dict[str, PromptFamily] = {
     )
 }
 """By name; one of your own enters by assignment."""
+
+
+PROTOCOLS_FOR_ALL = ("letters", "letters-reasoned", "dashes")
+"""Protocols with a wording that asks for every right option."""
 
 
 def reads_of(name: str) -> frozenset[str]:

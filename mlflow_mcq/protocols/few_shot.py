@@ -70,7 +70,8 @@ def few_shot(pool: Sequence[Item], settings: FewShotSettings, scheme: str = "as-
             "few_shot",
             f"needs {settings.k} examples, and {len(usable)} of {len(pool)} in the pool can be "
             f"placed as set (gold: {settings.gold})",
-            possible="An option that speaks of the others cannot be moved; use gold: as-is, a "
+            possible="An option that speaks of the others, or one of several right ones, cannot be "
+            "moved; use gold: as-is, a "
             "smaller k or a larger pool.",
         )
     numbered = all(item.id == str(place) for place, item in enumerate(pool))
@@ -119,7 +120,8 @@ def _fits(item: Item, settings: FewShotSettings, placed: _Placement) -> bool:
         return False  # an example that shows no reasoning teaches to leave it out
     if not placed.how:
         return True
-    return not fixed_options(item.options) and (placed.slot or 0) < len(item.options)
+    movable = not fixed_options(item.options) and not item.also_right
+    return movable and (placed.slot or 0) < len(item.options)
 
 
 def _drawn(n_examples: int, draw: random.Random) -> Iterator[int]:

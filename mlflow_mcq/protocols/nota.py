@@ -36,12 +36,20 @@ def with_nota(item: Item, style: Style) -> Item:
         style: Language, share and seed.
 
     Raises:
-        DataError: An option speaks of the others already, so that two would be right.
+        DataError: An option speaks of the others already, or several are right: two would be
+            right afterwards.
 
     Example:
         >>> with_nota(Item("q", "Liquid metal?", ("iron", "mercury"), 1), Style()).options
         ('iron', 'None of the other options')
     """
+    if item.also_right:
+        raise DataError(
+            f"item {item.id!r}",
+            "has several right options, and only one is replaced",
+            item.golds,
+            "Leave the item out of the data of this arm.",
+        )
     if fixed_options(item.options):
         raise DataError(
             f"item {item.id!r}",

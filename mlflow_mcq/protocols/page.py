@@ -102,13 +102,19 @@ class Page:
 
     @property
     def gold_label(self) -> str:
-        """The label of the right option."""
-        return self.labels[self.orientation.slot_of(self.item.gold)]
+        """The label of the right option; of all of them where all are asked for."""
+        return ", ".join(self.labels[slot] for slot in self._gold_slots)
 
     @property
     def gold_text(self) -> str:
-        """The text of the right option."""
-        return self.item.options[self.item.gold]
+        """The text of the right option; of all of them, one a line, where all are asked for."""
+        order = self.orientation.order
+        return "\n".join(self.item.options[order[slot]] for slot in self._gold_slots)
+
+    @property
+    def _gold_slots(self) -> list[int]:
+        golds = self.item.golds if self.item.takes_all else (self.item.gold,)
+        return sorted(self.orientation.slot_of(gold) for gold in golds)
 
     def said(self, words: str) -> str:
         """An instruction with the labels of this very item in it."""
