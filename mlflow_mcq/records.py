@@ -101,8 +101,7 @@ class Item:
         return self.policy == "all"
 
 
-UNSEEN = "unseen"
-"""Name of the orientation of an item whose options are not on the page."""
+UNSEEN = "unseen"  # name of the orientation of an item whose options are not on the page
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +176,7 @@ class Prompt:
 
     @property
     def unseen(self) -> bool:
-        """Whether the options are not on the page, so that nothing has a place there."""
+        """Whether no option is on the page, so that none has a place."""
         return self.orientation.name == UNSEEN
 
     @property
@@ -278,12 +277,14 @@ class Generation:
         repeat: Which sample of the prompt this is.
         reply: The text with its token ids, finish reason and counts.
         engine: Fingerprint of the model that answered.
+        human_label: What a person says the answer is worth, where one has read it.
     """
 
     prompt: Prompt
     repeat: int
     reply: Reply
     engine: str = ""
+    human_label: Verdict | None = None
 
     @property
     def text(self) -> str:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from mlflow_mcq import metrics, plots
 from mlflow_mcq.arm import Arm
+from mlflow_mcq.data_report import report_data
 from mlflow_mcq.datasets.stored import PROTOCOL as STORED
 from mlflow_mcq.diagnostics import Alarm, alarms_for
 from mlflow_mcq.orientations import duplicate_options, fixed_options
@@ -70,6 +71,7 @@ def report(
         _log_steps(log, name, by_orientation[name], link)
     log.params(_params(arm))
     log.tags(_tags(arm, alarms))
+    report_data(arm, log)
     _log_tables(arm, log)
     for table, frame in arm.tables.items():
         log.parquet(table, frame)
@@ -94,8 +96,9 @@ def _log_steps(log: RunLog, grader: str, table: pd.DataFrame, link: str | None) 
 
 def _params(arm: Arm) -> dict[str, object]:
     protocol = arm.generations[0].prompt.protocol
-    policy = arm.settings.several_gold
-    params: dict[str, object] = {"mcq.protocol": protocol, "mcq.several_gold": policy}
+    params: dict[str, object] = {"mcq.protocol": protocol}
+    if any(item.also_right for item in arm.items):  # it says nothing about other data
+        params["mcq.several_gold"] = arm.settings.several_gold
     # How stored answers were made is not known here: no setting of ours describes it.
     if protocol != STORED:
         settings = arm.settings
@@ -128,7 +131,7 @@ def _page_params(settings: Settings) -> dict[str, object]:
     if settings.few_shot is not None:
         told = settings.few_shot.model_dump(exclude={"rows", "path"}, exclude_none=True)
         source = settings.few_shot.path or f"{len(settings.few_shot.rows)} rows"
-        shots = ", ".join([source, *(f"{name}: {value}" for name, value in told.items())])
+        shots = ", ".join([str(source), *(f"{name}: {value}" for name, value in told.items())])
     return found | ({"mcq.few_shot": shots} if shots else {})
 
 
@@ -161,6 +164,8 @@ def _tags(arm: Arm, alarms: Sequence[Alarm]) -> dict[str, object]:
         "mcq.items_with_several_gold": sum(1 for i in items if i.also_right),
         "mcq.items_with_equal_options": sum(1 for i in items if duplicate_options(i.options)),
     }
+    if arm.road:
+        tags["mcq.engine.road"] = arm.road
     if arm.judge is not None:
         tags["mcq.judge_fingerprint"] = arm.judge.fingerprint
         tags["mcq.judge_base_url"] = shown_url(arm.judge.settings.base_url)

@@ -31,11 +31,16 @@ from mlflow_mcq.protocols import (
     PROTOCOLS_FOR_ALL,
     WORDINGS,
     Style,
-    named_list,
     prompt_family,
-    reads_of,
 )
-from mlflow_mcq.protocols.page_settings import Labels, Language, Mark
+from mlflow_mcq.protocols.page_settings import (
+    PAGE,
+    Labels,
+    Language,
+    Mark,
+    check_order,
+    check_read,
+)
 from mlflow_mcq.reader_settings import (
     AnalogySettings,
     LogprobSettings,
@@ -108,6 +113,8 @@ class Columns(BaseModel):
         generation: Column of stored answers (only without a model).
         order: Column with the order shown to the model, as a list of option indices
             (only without a model).
+        human_label: Column where a person says CORRECT, INCORRECT or OTHER of a stored
+            answer, for some rows (only without a model).
     """
 
     model_config = _STRICT
@@ -119,10 +126,21 @@ class Columns(BaseModel):
     id: str | None = None
     generation: str | None = None
     order: str | None = None
+    human_label: str | None = None
 
 
 READERS = frozenset(
-    {"judge", "regex", "analogy", "similarity", "logprob", "table_rows", "batch_size", "cache"}
+    {
+        "judge",
+        "regex",
+        "analogy",
+        "similarity",
+        "logprob",
+        "table_rows",
+        "batch_size",
+        "cache",
+        "lint",
+    }
 )
 """Settings of how rows are read or shown; they change no generation."""
 
@@ -155,6 +173,11 @@ class Settings(BaseModel):
         several_gold: Of rows with several right options. ``refuse`` stops at the first one;
             ``any``: an answer that names one of them is right; ``all``: every item asks for
             all right options, and an answer must name exactly these.
+        layout: Native layout of the data; None detects it, ``plain`` reads columns only.
+        on_bad_rows: ``error``, or ``skip`` to leave out, count and list unreadable rows.
+        limit: Number of items, drawn with the seed so that every stratum keeps its share.
+        shard: ``"i/n"``: the i-th of n shares of the items, i from 1.
+        lint: Whether faults of the items are looked for and logged.
         table_rows: Rows of the tables shown in the browser; Parquet holds all.
         cache: ``run`` keeps rows on disk while the run is under way, so that the same
             evaluation started again after a crash goes on where it was; a folder keeps
@@ -189,6 +212,11 @@ class Settings(BaseModel):
     input_format: Literal["text", "messages"] | None = None
     columns: Columns = Columns()
     several_gold: Literal["refuse", "any", "all"] = "refuse"
+    layout: str | None = None
+    on_bad_rows: Literal["error", "skip"] = "error"
+    limit: int | None = Field(None, ge=1, strict=True)
+    shard: str | None = None
+    lint: bool = Field(True, strict=True)
     table_rows: int = Field(1000, ge=1, le=2000)
     cache: str = Field("run", min_length=1)
     regex: RegexSettings = RegexSettings()
@@ -201,6 +229,14 @@ class Settings(BaseModel):
     def _legal_scheme(cls, scheme: str) -> str:
         check_scheme(scheme)
         return scheme
+
+    @field_validator("shard")
+    @classmethod
+    def _legal_shard(cls, shard: str | None) -> str | None:
+        match = re.fullmatch(r"([1-9][0-9]{0,5})/([1-9][0-9]{0,5})", shard or "1/1")
+        if match is None or int(match.group(1)) > int(match.group(2)):
+            raise ValueError('must be "i/n" with i from 1 to n, such as "1/4"')
+        return shard
 
     @model_validator(mode="before")
     @classmethod
@@ -217,20 +253,13 @@ class Settings(BaseModel):
 
     def model_post_init(self, context: Any) -> None:
         """Find the prompt family now, not after an hour of generation."""
-        family = prompt_family(self.protocol, self.style)
-        for name in ("labels", "language", "mark", "template", "nota_share", "few_shot"):
-            if getattr(self, name) != type(self).model_fields[name].default:
-                self._check_read(name, name)
-        if self.few_shot is not None and self.few_shot.rationale:
-            self._check_read("rationale", "few_shot.rationale")
-        moves = self.orientations.startswith("gold-at:")
-        if self.few_shot is not None and self.few_shot.moved and not moves:
-            rule = "goes with orientations gold-at:k:swap or gold-at:k:rotation only"
-            raise SettingsError("few_shot.moved", rule, self.orientations)
-        if not getattr(family, "shows_options", True) and self.orientations != "as-is":
-            rule = f'must be as-is with protocol "{self.protocol}", which shows no options'
-            raise SettingsError("orientations", rule, self.orientations)
-
+        prompt_family(self.protocol, self.style)
+        shots = self.few_shot
+        changed = [n for n in PAGE if getattr(self, n) != type(self).model_fields[n].default]
+        check_read(
+            self.protocol, changed + ["few_shot.rationale"] * bool(shots and shots.rationale)
+        )
+        check_order(self.protocol, self.orientations, bool(shots and shots.moved))
         self._check_sets()
 
     def _check_sets(self) -> None:
@@ -253,13 +282,6 @@ class Settings(BaseModel):
                 'scores one label at a time and several_gold "all" asks for sets of them',
                 possible="Leave it out.",
             )
-
-    def _check_read(self, read: str, name: str) -> None:
-        """Refuse a setting that would do nothing."""
-        if read not in reads_of(self.protocol):
-            readers = [f'"{known}"' for known in PROTOCOLS if read in reads_of(known)]
-            rule = f"goes with protocol {named_list(readers)} only"
-            raise SettingsError(name, rule, self.protocol)
 
     @property
     def style(self) -> Style:

@@ -158,6 +158,9 @@ def test_a_name_like_no_other_lists_all_legal_ones() -> None:
         pytest.param({"few_shot": {"path": "x", "k": 0}}, "few_shot.k", id="no examples"),
         pytest.param({"few_shot": {"path": "x"}}, "few_shot.k", id="how many examples"),
         pytest.param({"few_shot": {"k": 1}}, "few_shot", id="examples from nowhere"),
+        pytest.param(
+            {"several_gold": "all", "language": "fr"}, "language", id="sets in another language"
+        ),
         pytest.param({"few_shot": {"path": "x", "kk": 1}}, "few_shot.kk", id="few_shot's name"),
         pytest.param(
             {"few_shot": {"path": "x", "k": 1, "rows": [{"question": "?"}]}},
@@ -379,6 +382,10 @@ MEASURED = {
     "input_column": "text",
     "input_format": "messages",
     "columns": {"answer": "key"},
+    "layout": "arc",
+    "on_bad_rows": "skip",
+    "limit": 10,
+    "shard": "1/2",
     "several_gold": "any",
 }
 NOT_MEASURED = {
@@ -390,6 +397,7 @@ NOT_MEASURED = {
     "similarity": {"encoder": "demo:minilm"},
     "logprob": {"enabled": True},
     "cache": "off",
+    "lint": False,
 }
 
 
