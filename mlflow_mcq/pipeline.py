@@ -62,7 +62,7 @@ def family_for(settings: Settings) -> PromptFamily:
     """
     shots = None
     if settings.few_shot is not None:
-        pool = load_examples(settings.few_shot, settings.columns, settings.several_gold)
+        pool = load_examples(settings.few_shot, settings)
         shots = few_shot(pool, settings.few_shot, settings.orientations)
     return prompt_family(settings.protocol, settings.style, shots)
 

@@ -17,7 +17,8 @@ class FewShotSettings(BaseModel):
     """Few-shot examples.
 
     Attributes:
-        path: File of the examples, read as the data is.
+        path: Where the examples are: a file, ``hf:owner/name`` or a built set, as for data.
+        split: Of it.
         rows: The examples themselves, in place of a file.
         k: How many stand before each item.
         gold: Where their gold stands: ``balanced`` over the slots, ``all-at:A`` (the first
@@ -31,7 +32,8 @@ class FewShotSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    path: str | None = None
+    path: str | dict[str, JsonValue] | None = None
+    split: str | None = None
     rows: tuple[dict[str, JsonValue], ...] = ()
     k: int = Field(ge=1, le=100, strict=True)
     gold: str = "balanced"

@@ -141,8 +141,8 @@ def load_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) ->
         given["data"] = located(given["data"], path.parent)
     for place in (given, *(given.get("arms") or [])):
         shots = place.get("few_shot") if isinstance(place, dict) else None
-        if isinstance(shots, dict) and isinstance(shots.get("path"), str):
-            shots["path"] = str(path.parent / shots["path"])
+        if isinstance(shots, dict) and "path" in shots:
+            shots["path"] = located(shots["path"], path.parent)
     _override(given, {k: v for k, v in (overrides or {}).items() if v not in (None, "")})
     try:
         recipe = Recipe.model_validate(given)

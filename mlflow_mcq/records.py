@@ -102,8 +102,7 @@ class Item:
         return self.policy == "all"
 
 
-UNSEEN = "unseen"
-"""Name of the orientation of an item whose options are not on the page."""
+UNSEEN = "unseen"  # name of the orientation of an item whose options are not on the page
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +160,7 @@ class Prompt:
 
     @property
     def unseen(self) -> bool:
-        """Whether the options are not on the page, so that nothing has a place there."""
+        """Whether no option is on the page, so that none has a place."""
         return self.orientation.name == UNSEEN
 
     @property

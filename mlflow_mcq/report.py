@@ -131,7 +131,7 @@ def _page_params(settings: Settings) -> dict[str, object]:
     if settings.few_shot is not None:
         told = settings.few_shot.model_dump(exclude={"rows", "path"}, exclude_none=True)
         source = settings.few_shot.path or f"{len(settings.few_shot.rows)} rows"
-        shots = ", ".join([source, *(f"{name}: {value}" for name, value in told.items())])
+        shots = ", ".join([str(source), *(f"{name}: {value}" for name, value in told.items())])
     return found | ({"mcq.few_shot": shots} if shots else {})
 
 

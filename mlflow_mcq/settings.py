@@ -32,11 +32,16 @@ from mlflow_mcq.protocols import (
     PROTOCOLS_FOR_ALL,
     WORDINGS,
     Style,
-    named_list,
     prompt_family,
-    reads_of,
 )
-from mlflow_mcq.protocols.page_settings import Labels, Language, Mark
+from mlflow_mcq.protocols.page_settings import (
+    PAGE,
+    Labels,
+    Language,
+    Mark,
+    check_order,
+    check_read,
+)
 from mlflow_mcq.reader_settings import (
     AnalogySettings,
     LogprobSettings,
@@ -221,20 +226,13 @@ class Settings(BaseModel):
 
     def model_post_init(self, context: Any) -> None:
         """Find the prompt family now, not after an hour of generation."""
-        family = prompt_family(self.protocol, self.style)
-        for name in ("labels", "language", "mark", "template", "nota_share", "few_shot"):
-            if getattr(self, name) != type(self).model_fields[name].default:
-                self._check_read(name, name)
-        if self.few_shot is not None and self.few_shot.rationale:
-            self._check_read("rationale", "few_shot.rationale")
-        moves = self.orientations.startswith("gold-at:")
-        if self.few_shot is not None and self.few_shot.moved and not moves:
-            rule = "goes with orientations gold-at:k:swap or gold-at:k:rotation only"
-            raise SettingsError("few_shot.moved", rule, self.orientations)
-        if not getattr(family, "shows_options", True) and self.orientations != "as-is":
-            rule = f'must be as-is with protocol "{self.protocol}", which shows no options'
-            raise SettingsError("orientations", rule, self.orientations)
-
+        prompt_family(self.protocol, self.style)
+        shots = self.few_shot
+        changed = [n for n in PAGE if getattr(self, n) != type(self).model_fields[n].default]
+        check_read(
+            self.protocol, changed + ["few_shot.rationale"] * bool(shots and shots.rationale)
+        )
+        check_order(self.protocol, self.orientations, bool(shots and shots.moved))
         self._check_sets()
 
     def _check_sets(self) -> None:
@@ -257,13 +255,6 @@ class Settings(BaseModel):
                 'scores one label at a time and several_gold "all" asks for sets of them',
                 possible="Leave it out.",
             )
-
-    def _check_read(self, read: str, name: str) -> None:
-        """Refuse a setting that would do nothing."""
-        if read not in reads_of(self.protocol):
-            readers = [f'"{known}"' for known in PROTOCOLS if read in reads_of(known)]
-            rule = f"goes with protocol {named_list(readers)} only"
-            raise SettingsError(name, rule, self.protocol)
 
     @property
     def style(self) -> Style:

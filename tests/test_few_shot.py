@@ -266,3 +266,35 @@ def test_columns_of_the_data_that_the_examples_lack_are_looked_for() -> None:
 def test_a_fault_in_the_examples_says_that_it_is_theirs(few) -> None:
     with pytest.raises(DataError, match=r"^few_shot: "):
         requests_for([ASKED], read_settings({"few_shot": few}), chat=True)
+
+
+def test_examples_may_stand_in_a_native_layout_and_a_split(tmp_path: Path) -> None:
+    rows = [
+        {"goal": f"Goal {n}", "sol1": f"a{n}", "sol2": f"b{n}", "label": n % 2, "split": split}
+        for n, split in enumerate(["train", "train", "train", "test"])
+    ]
+    path = tmp_path / "piqa.jsonl"
+    pd.DataFrame(rows).to_json(path, orient="records", lines=True)
+    few = {"path": str(path), "split": "train", "k": 3, "gold": "as-is"}
+    (first, *_) = requests_for([ASKED], read_settings({"few_shot": few, "limit": 1}), chat=True)
+    text = str(first.prompt.content)
+    assert all(f"Goal {n}" in text for n in range(3))
+    assert "Goal 3" not in text
+
+
+def test_examples_of_several_right_options_answer_with_all_of_them() -> None:
+    rows = [
+        {"question": f"E{n}?", "options": ["x", "y", "z"], "answer": ["A", "C"]} for n in range(2)
+    ]
+    few = {"rows": rows, "k": 2, "gold": "as-is"}
+    read = read_settings({"few_shot": few, "several_gold": "all"})
+    item = Item("q", "Asked?", ("u", "v"), 0, policy="all")
+    (first, *_) = requests_for([item], read, chat=True)
+    assert [m.content for m in first.prompt.content[1::2]] == ["A, C", "A, C"]
+
+
+def test_one_of_several_right_options_is_never_moved_alone() -> None:
+    several = Item("s", "S?", ("x", "y", "z"), 0, also_right=(1,))
+    with pytest.raises(SettingsError, match="0 of 1"):
+        few_shot([several], settings(k=1))
+    assert few_shot([several], settings(k=1, gold="as-is"))(ASKED)

@@ -109,3 +109,8 @@ def test_a_scheme_that_says_less_is_refused(scheme: str) -> None:
 def test_without_an_item_nobody_knows_which_option_is_gold() -> None:
     with pytest.raises(SettingsError, match="plan_for"):
         orientations_for(4, "gold-at:0:swap")
+
+
+def test_several_right_options_cannot_come_to_one_slot() -> None:
+    with pytest.raises(SettingsError, match="several are right"):
+        plan_for(Item("q", "?", ("x", "y", "z"), 0, also_right=(1,)), "gold-at:2:swap")

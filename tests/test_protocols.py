@@ -258,6 +258,12 @@ def test_an_item_with_an_option_about_the_others_is_refused(last: str) -> None:
         shown("none-of-the-above", item, Orientation(0, "as-is", (0, 1, 2)))
 
 
+def test_one_of_several_right_options_is_never_replaced_alone() -> None:
+    item = Item("q9", "Which?", ("x", "y", "z"), 0, also_right=(1,))
+    with pytest.raises(DataError, match="several right options"):
+        shown("none-of-the-above", item, Orientation(0, "as-is", (0, 1, 2)))
+
+
 # Two turns
 
 
