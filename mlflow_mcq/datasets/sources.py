@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from mlflow_mcq.datasets.built import built_name
 from mlflow_mcq.datasets.files import frame_of, load_frame
 from mlflow_mcq.datasets.frame import as_frame
 from mlflow_mcq.datasets.hub import SCHEME, frame_from_dataset, load_hub
@@ -39,6 +40,8 @@ def load_data(data: Any, split: str | None = None) -> pd.DataFrame:
         frame = load_hub(data, split)
         frame.attrs["source"] = data
         return frame
+    if built_name(data) is not None:
+        return _of_split(load_frame(data), split, str(built_name(data)))
     if isinstance(data, (str, Path)):
         frame = load_frame(data)
         frame.attrs["source"] = Path(data).name
