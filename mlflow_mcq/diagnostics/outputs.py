@@ -8,11 +8,13 @@ No rule knows languages, only scripts: a Spanish answer to an English question i
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
 
 from mlflow_mcq.diagnostics.arm import Alarm
 from mlflow_mcq.errors import DataError
@@ -30,7 +32,7 @@ _TAIL = 400
 _LOOP_TIMES, _LOOP_CHARS = 4, 60
 _FEWEST_CHARS = 20
 _LEAST_WORDY = 0.25
-_LONGEST_WORD = 80
+_LONG_WORD = re.compile(r"[^\W\d_]{81,}")
 _LEAST_VOWELS, _FEWEST_LETTERS = 0.15, 40
 _MOST_ODD = 0.05
 _FOREIGN_LETTERS, _FOREIGN_SHARE = 10, 0.5
@@ -137,8 +139,8 @@ def kind_of_damage(text: str, prompt: str = "") -> str:
       "very, very, very good" and lines of dashes are let be. A loop that counts its lines
       is not found.
     * ``gibberish``: over 5 % characters that no script has (replacement, control, private
-      use); or, in at least 20 characters, under a quarter letters, marks and digits (dense
-      formulas have twice that); words of over 80 Latin letters (the longest German
+      use); or, in at least 20 characters (repeated ones once), under a quarter letters,
+      marks and digits (dense formulas have twice that); words of over 80 Latin letters (the longest German
       compounds in use have about 63); under 15 % vowels among at least 40 Latin letters (every
       language in that script has over 30 %); or four scripts with two words each.
     * ``off_language``: most letters, and at least 10, are of a script that the prompt does
@@ -183,24 +185,22 @@ def _gibberish(text: str, prompt: str) -> bool:
     odd = sum(c == "�" or unicodedata.category(c) in ("Cc", "Co", "Cn", "Cs") for c in seen)
     if odd > _MOST_ODD * len(seen):
         return True
-    if len(seen) >= _FEWEST_CHARS:
-        wordy = sum(unicodedata.category(c)[0] in "LMN" for c in seen)
-        if wordy < _LEAST_WORDY * len(seen):
+    # A line of dashes under a title counts as one sign: models draw them.
+    signs = [c for c, _ in groupby(seen)]
+    if len(signs) >= _FEWEST_CHARS:
+        wordy = sum(unicodedata.category(c)[0] in "LMN" for c in signs)
+        if wordy < _LEAST_WORDY * len(signs):
             return True
     return _no_words(text) or _word_salad(text)
 
 
 def _no_words(text: str) -> bool:
-    if any(len(word) > _LONGEST_WORD and _is_latin_word(word) for word in text.split()):
+    if any(all(script_of(c) == "LATIN" for c in word) for word in _LONG_WORD.findall(text)):
         return True
     plain = unicodedata.normalize("NFKD", text).lower()
     latin = [c for c in plain if c.isalpha() and script_of(c) == "LATIN"]
     vowels = sum(c in "aeiouyæœøıəɛɔ" for c in latin)
     return len(latin) >= _FEWEST_LETTERS and vowels < _LEAST_VOWELS * len(latin)
-
-
-def _is_latin_word(word: str) -> bool:
-    return word.isalpha() and all(script_of(c) == "LATIN" for c in word)
 
 
 def _word_salad(text: str) -> bool:

@@ -106,8 +106,8 @@ class PairFacts:
     shifts: Mapping[str, Measured] = field(default_factory=dict)
     as_is: Measured | None = None
     as_is_moves: float | None = None
-    effects: Mapping[str, Sequence[Effect]] = field(default_factory=dict)
-    equal: Mapping[str, float | None] = field(default_factory=dict)
+    effects: Mapping[By, Sequence[Effect]] = field(default_factory=dict)
+    equal: Mapping[By, float | None] = field(default_factory=dict)
     readings: Sequence[Reading] = ()
 
 

@@ -15,7 +15,7 @@ from mlflow_mcq.clusters import Codes, Floats
 from mlflow_mcq.errors import DataError
 from mlflow_mcq.orientations import letters_for
 from mlflow_mcq.statistics.intervals import Measured, undefined
-from mlflow_mcq.statistics.patterns import REPLICATES, bootstrapped, patterns_of
+from mlflow_mcq.statistics.patterns import REPLICATES, Number, bootstrapped, patterns_of
 from mlflow_mcq.statistics.rows import NONE, Rows, rows_of, whole
 from mlflow_mcq.statistics.selection_bias import counts_by_item
 
@@ -93,9 +93,15 @@ def _uneven(rows: Rows, column: Codes | None, replicates: int, seed: int) -> Mea
     )
     there = picks.any(axis=1)
 
-    def statistic(sums: Floats) -> Floats:
+    def moved(sums: Floats) -> Floats:
         mine, evenly = np.split(sums, 2, axis=1)
-        return np.asarray(np.abs(mine - evenly).sum(axis=1) / (2 * mine.sum(axis=1)))
+        return np.asarray((mine - evenly) / mine.sum(axis=1, keepdims=True))
 
+    def size(rates: Floats) -> Floats:
+        return np.asarray(np.abs(rates).sum(axis=1) / 2)
+
+    number = Number(
+        lambda sums: size(moved(sums)), 0.0, 1.0, lambda sums, seen: size(moved(sums) - moved(seen))
+    )
     patterns = patterns_of([*picks[there].T, *even[there].T])
-    return bootstrapped(patterns, {"shift": (statistic, 0.0, 1.0)}, replicates, seed)["shift"]
+    return bootstrapped(patterns, {"shift": number}, replicates, seed)["shift"]

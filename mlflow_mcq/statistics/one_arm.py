@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy.typing as npt
 
 from mlflow_mcq.clusters import Floats
 from mlflow_mcq.statistics.intervals import Measured, ratio, undefined
-from mlflow_mcq.statistics.patterns import REPLICATES, bootstrapped, patterns_of
+from mlflow_mcq.statistics.patterns import REPLICATES, Number, bootstrapped, patterns_of
 from mlflow_mcq.statistics.rows import CORRECT, INCORRECT, NONE, OTHER, Rows
 
 __all__ = ["Cells", "accuracies", "agreement", "cells_of", "spread"]
@@ -192,15 +193,26 @@ def spread(rows: Rows, replicates: int = REPLICATES, seed: int = 0) -> dict[str,
     there = cells.n > 0
     patterns = patterns_of([*cells.right[there].T, cells.n[there]])
 
-    def means(sums: Floats) -> Floats:
-        return sums[:, :-1] / sums[:, -1:]
-
     return named | bootstrapped(
         patterns,
         {
-            "accuracy_spread": (lambda sums: np.ptp(means(sums), axis=1), 0.0, 1.0),
-            "accuracy_variation": (lambda sums: means(sums).std(axis=1), 0.0, 0.5),
+            "accuracy_spread": _of_means(lambda means: np.ptp(means, axis=1), 1.0),
+            "accuracy_variation": _of_means(lambda means: means.std(axis=1), 0.5),
         },
         replicates,
         seed,
+    )
+
+
+def _of_means(size: Callable[[Floats], Floats], high: float) -> Number:
+    """How far the means by orientation lie apart; the last column counts."""
+
+    def means(sums: Floats) -> Floats:
+        return sums[:, :-1] / sums[:, -1:]
+
+    return Number(
+        lambda sums: size(means(sums)),
+        0.0,
+        high,
+        lambda sums, seen: size(means(sums) - means(seen)),
     )

@@ -18,7 +18,7 @@ from mlflow_mcq.clusters import Codes, Floats
 from mlflow_mcq.reliability import LEVEL
 from mlflow_mcq.statistics.intervals import FEWEST_ITEMS, Measured, undefined
 
-__all__ = ["REPLICATES", "Patterns", "bootstrap", "bootstrapped", "patterns_of"]
+__all__ = ["REPLICATES", "Number", "Patterns", "bootstrap", "bootstrapped", "patterns_of"]
 
 REPLICATES = 10_000
 """Draws of the bootstrap: the end of an interval then moves by a few hundredths of it."""
@@ -129,60 +129,86 @@ def bootstrap(
     return np.concatenate(done)
 
 
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number that is no simple ratio, as the bootstrap needs it.
+
+    Attributes:
+        of: From sums (draws x columns) to one number a draw; NaN where it is undefined.
+        low: Least possible value.
+        high: Greatest possible value.
+        noise: For a number that is above ``low`` by noise alone: how large it would be if
+            the sums differed from the observed ones (second argument) and nothing else
+            were there.
+    """
+
+    of: Statistic
+    low: float
+    high: float
+    noise: Callable[[Floats, Floats], Floats] | None = None
+
+
 def bootstrapped(
     patterns: Patterns,
-    statistics: Mapping[str, tuple[Statistic, float, float]],
+    numbers: Mapping[str, Number],
     replicates: int = REPLICATES,
     seed: int = 0,
 ) -> dict[str, Measured]:
-    """Numbers with intervals from the bootstrap, for numbers that are no simple ratio.
+    """Numbers with intervals from the bootstrap, all from the same draws.
 
-    The reverse percentile (basic) interval, ``[2 v - q(97.5 %), 2 v - q(2.5 %)]``: numbers
-    such as a largest gap or a sum of absolute shifts are above 0 by noise alone, and a
-    sample of a sample more so; turning the quantiles round takes that away twice, the plain
-    percentiles would add it. Cut to the possible values and widened to hold the number
-    itself. Davison and Hinkley, Bootstrap Methods (1997), 5.2.
+    The reverse percentile (basic) interval, ``[2 v - q(97.5 %), 2 v - q(2.5 %)]`` (Davison
+    and Hinkley, Bootstrap Methods, 1997, 5.2): numbers such as a largest gap or a sum of
+    absolute shifts are too large by noise, and those of a sample of the sample more so;
+    turning the quantiles round takes that away, the plain percentiles would add it. Cut to
+    the possible values and widened to hold the number itself.
+
+    Close to nothing, where such a number has a corner, that is not enough (it would miss 0
+    in one of seven samples without any bias). So a number that is no larger than 95 % of
+    what noise alone makes has ``low`` as its lower end.
 
     Args:
         patterns: The items.
-        statistics: By name: from sums (draws x columns) to one number a draw (NaN where it
-            is undefined), and the least and the greatest possible value. All are computed
-            from the same draws.
+        numbers: By name.
         replicates: How many samples.
         seed: Of the draws.
 
     Returns:
-        By name. Undefined where the statistic is; no interval with fewer than two items.
+        By name. Undefined where the number is; no interval with fewer than two items.
     """
+    seen, n_items = patterns.totals[None, :], int(patterns.n_items.sum())
+    if not n_items:
+        return dict.fromkeys(numbers, undefined("0 rows"))
 
     def all_of(sums: Floats) -> Floats:
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.stack([one(sums) for one, _, _ in statistics.values()], axis=1)
+            columns = [one.of(sums) for one in numbers.values()]
+            columns += [one.noise(sums, seen) for one in numbers.values() if one.noise]
+            return np.stack(columns, axis=1)
 
-    n_items = int(patterns.n_items.sum())
-    if not n_items:
-        return dict.fromkeys(statistics, undefined("0 rows"))
-    values = all_of(patterns.totals[None, :])[0]
+    values = all_of(seen)[0]
     if n_items < FEWEST_ITEMS:
         why = f"no interval: {n_items} item; at least {FEWEST_ITEMS} are needed"
         return {
             name: Measured(float(value), n_items=n_items, reason=why)
-            for name, value in zip(statistics, values, strict=True)
+            for name, value in zip(numbers, values, strict=False)
         }
     draws = bootstrap(patterns, all_of, replicates, seed)
+    noises = iter(draws[:, len(numbers) :].T)
     return {
-        name: _turned(float(value), drawn, limits, n_items)
-        for (name, (_, *limits)), value, drawn in zip(
-            statistics.items(), values, draws.T, strict=True
-        )
+        name: _turned(one, float(value), drawn, next(noises) if one.noise else None, n_items)
+        for (name, one), value, drawn in zip(numbers.items(), values, draws.T, strict=False)
     }
 
 
-def _turned(value: float, draws: Floats, limits: Sequence[float], n_items: int) -> Measured:
+def _turned(
+    one: Number, value: float, draws: Floats, noise: Floats | None, n_items: int
+) -> Measured:
     if np.isnan(value):
         return undefined("0 rows", n_items)
     draws = draws[~np.isnan(draws)]
     below, above = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    low = min(max(2 * value - float(above), limits[0]), value)
-    high = max(min(2 * value - float(below), limits[1]), value)
+    low = min(max(2 * value - float(above), one.low), value)
+    high = max(min(2 * value - float(below), one.high), value)
+    if noise is not None and value <= float(np.nanquantile(noise, LEVEL)):
+        low = one.low
     return Measured(value, low, high, float(draws.std(ddof=1)), n_items)

@@ -13,7 +13,7 @@ import pandas as pd
 from mlflow_mcq.clusters import Codes, Floats
 from mlflow_mcq.orientations import letters_for
 from mlflow_mcq.statistics.intervals import Measured, difference, ratio, undefined
-from mlflow_mcq.statistics.patterns import REPLICATES, Patterns, bootstrapped, patterns_of
+from mlflow_mcq.statistics.patterns import REPLICATES, Number, Patterns, bootstrapped, patterns_of
 from mlflow_mcq.statistics.rows import CORRECT, NONE, Rows
 
 __all__ = ["SMOOTHING", "by_slot", "counts_by_item", "pick_rates", "slot_bias"]
@@ -104,20 +104,50 @@ def _columns(name: str, one: Measured) -> dict[str, object]:
     return {name: one.value, f"{name}_low": one.low, f"{name}_high": one.high}
 
 
-def _slot_shift(sums: Floats) -> Floats:
-    picks, golds = np.split(sums, 2, axis=1)
-    return np.asarray(np.abs(picks - golds).sum(axis=1) / (2 * picks.sum(axis=1)))
-
-
-def _choice_kl(sums: Floats) -> Floats:
-    p, q = (block + SMOOTHING for block in np.split(sums, 2, axis=1))
+def _moved(sums: Floats, added: float = 0.0) -> tuple[Floats, Floats]:
+    """Pick rate minus gold rate of each slot, and the gold rate."""
+    p, q = (block + added for block in np.split(sums, 2, axis=1))
     p, q = p / p.sum(axis=1, keepdims=True), q / q.sum(axis=1, keepdims=True)
-    return np.asarray((p * np.log(p / q)).sum(axis=1))
+    return p - q, q
 
 
-def _recall_std(sums: Floats) -> Floats:
+def _recalls(sums: Floats) -> Floats:
     hits, golds = np.split(sums, 2, axis=1)
-    return np.asarray(np.nanstd(np.where(golds > 0, hits / golds, np.nan), axis=1))
+    return np.asarray(np.where(golds > 0, hits / golds, np.nan))
+
+
+def _half_sum(moved: Floats) -> Floats:
+    return np.asarray(np.abs(moved).sum(axis=1) / 2)
+
+
+def _divergence(sums: Floats) -> Floats:
+    moved, q = _moved(sums, SMOOTHING)
+    return np.asarray(((moved + q) * np.log1p(moved / q)).sum(axis=1))
+
+
+def _divergence_of_noise(sums: Floats, seen: Floats) -> Floats:
+    moved, q = _moved(sums, SMOOTHING)
+    # Near 0 the divergence is half of this chi-square distance.
+    return np.asarray(((moved - _moved(seen, SMOOTHING)[0]) ** 2 / (2 * q)).sum(axis=1))
+
+
+_LYING = {
+    "slot_shift": Number(
+        lambda sums: _half_sum(_moved(sums)[0]),
+        0.0,
+        1.0,
+        lambda sums, seen: _half_sum(_moved(sums)[0] - _moved(seen)[0]),
+    ),
+    "choice_kl": Number(_divergence, 0.0, np.inf, _divergence_of_noise),
+}
+_RECALLED = {
+    "recall_std": Number(
+        lambda sums: np.asarray(np.nanstd(_recalls(sums), axis=1)),
+        0.0,
+        0.5,
+        lambda sums, seen: np.asarray(np.nanstd(_recalls(sums) - _recalls(seen), axis=1)),
+    )
+}
 
 
 def slot_bias(rows: Rows, replicates: int = REPLICATES, seed: int = 0) -> dict[str, Measured]:
@@ -158,13 +188,11 @@ def slot_bias(rows: Rows, replicates: int = REPLICATES, seed: int = 0) -> dict[s
         why = rows.nameless or "undefined: 0 rows with a known pick and one gold"
         found |= dict.fromkeys(("slot_shift", "choice_kl"), Measured(None, reason=why))
     else:
-        two = {"slot_shift": (_slot_shift, 0.0, 1.0), "choice_kl": (_choice_kl, 0.0, np.inf)}
-        found |= bootstrapped(_patterns(picks, golds), two, replicates, seed)
+        found |= bootstrapped(_patterns(picks, golds), _LYING, replicates, seed)
     if np.count_nonzero(graded.sum(axis=0)) < 2:
         found["recall_std"] = undefined("gold stands in fewer than 2 slots")
     else:
-        one = {"recall_std": (_recall_std, 0.0, 0.5)}
-        found |= bootstrapped(_patterns(hits, graded), one, replicates, seed)
+        found |= bootstrapped(_patterns(hits, graded), _RECALLED, replicates, seed)
     return found
 
 

@@ -13,7 +13,7 @@ from mlflow_mcq.clusters import Floats
 from mlflow_mcq.errors import DataError
 from mlflow_mcq.statistics.intervals import Measured
 from mlflow_mcq.statistics.pairing import Pairs
-from mlflow_mcq.statistics.patterns import REPLICATES, bootstrapped, patterns_of
+from mlflow_mcq.statistics.patterns import REPLICATES, Number, bootstrapped, patterns_of
 from mlflow_mcq.statistics.rows import CORRECT, INCORRECT, OTHER
 
 __all__ = ["McNemar", "SignFlip", "holm", "mcnemar", "mcnemar_of", "paired_bootstrap", "sign_flip"]
@@ -181,7 +181,7 @@ def paired_bootstrap(
     named = {
         "accuracy_shift": accuracy, "accuracy_decided_shift": decided, "other_rate_shift": other,
     }  # fmt: skip
-    bounded = {name: (statistic, -1.0, 1.0) for name, statistic in named.items()}
+    bounded = {name: Number(statistic, -1.0, 1.0) for name, statistic in named.items()}
     return bootstrapped(patterns, bounded, replicates, seed)
 
 
