@@ -140,9 +140,10 @@ def kind_of_damage(text: str, prompt: str = "") -> str:
       is not found.
     * ``gibberish``: over 5 % characters that no script has (replacement, control, private
       use); or, in at least 20 characters (repeated ones once), under a quarter letters,
-      marks and digits (dense formulas have twice that); words of over 80 Latin letters (the longest German
-      compounds in use have about 63); under 15 % vowels among at least 40 Latin letters (every
-      language in that script has over 30 %); or four scripts with two words each.
+      marks and digits (dense formulas have twice that); words of over 80 Latin letters (the
+      longest German compounds in use have about 63); under 15 % vowels among at least 40
+      Latin letters (languages in that script have over 30 %); or four scripts with two
+      words each.
     * ``off_language``: most letters, and at least 10, are of a script that the prompt does
       not have. A lone Latin label under a Chinese question is not enough.
 
