@@ -13,19 +13,25 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from mlflow_mcq import metrics
-from mlflow_mcq.doors import Engine, Grader, Tokenizer
+from mlflow_mcq.datasets.stored import PROTOCOL as STORED
+from mlflow_mcq.doors import Engine, Grader, Scorer, Tokenizer
+from mlflow_mcq.engines.kept import KeptEngine
 from mlflow_mcq.engines.label_scores import LabelScorer
 from mlflow_mcq.engines.local import LocalChat
-from mlflow_mcq.engines.tokenizer import ReplyTokenizer
+from mlflow_mcq.engines.openai_chat import OpenAIChat
+from mlflow_mcq.engines.remote_scores import RemoteScorer
 from mlflow_mcq.errors import ModelError, SettingsError
-from mlflow_mcq.extras import exam_of, judge_numbers, reader_numbers, spot_numbers
+from mlflow_mcq.extras import exam_of, judge_numbers, parser_numbers, reader_numbers
 from mlflow_mcq.graders import JudgeGrader
 from mlflow_mcq.logprob import summarize_logprobs
 from mlflow_mcq.pipeline import generate, grade
+from mlflow_mcq.reader_tables import exam_tables, label_scores_frame, reader_tables
 from mlflow_mcq.records import Generation, Grade, Item, Request
 from mlflow_mcq.scores import LabelScores
 from mlflow_mcq.settings import Settings
+from mlflow_mcq.store.journal import Journal
 from mlflow_mcq.table import grades_frame
+from mlflow_mcq.unwinnable import tokenizer_of
 
 __all__ = ["Arm", "compare", "count", "measure", "put", "read"]
 
@@ -45,6 +51,8 @@ class Arm:
         tokenizer: Of the evaluated model, where it is here.
         scores: Letter scores of each prompt, where they were asked for.
         numbers: Numbers that belong to no single grader's rows.
+        journal: What is kept on disk while the run is under way.
+        tables: Tables that only some graders have, by name.
     """
 
     settings: Settings
@@ -57,6 +65,8 @@ class Arm:
     tokenizer: Tokenizer | None = None
     scores: tuple[LabelScores, ...] = ()
     numbers: metrics.Summary = field(default_factory=metrics.Summary)
+    journal: Journal | None = None
+    tables: dict[str, pd.DataFrame] = field(default_factory=dict)
 
     @property
     def answered(self) -> tuple[Generation, ...]:
@@ -67,6 +77,11 @@ class Arm:
     def items(self) -> tuple[Item, ...]:
         """The items measured, once each."""
         return tuple({g.prompt.item.id: g.prompt.item for g in self.generations}.values())
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether every right option was asked for, so that answers may name several."""
+        return any(g.prompt.item.takes_all for g in self.generations)
 
     def inherit(self, asked: Settings) -> None:
         """Check that another evaluator of the same call asks for these very rows.
@@ -85,16 +100,21 @@ class Arm:
                 )
 
 
-def measure(engine: Engine, requests: Sequence[Request], settings: Settings) -> Arm:
+def measure(
+    engine: Engine,
+    requests: Sequence[Request],
+    settings: Settings,
+    journal: Journal | None = None,
+) -> Arm:
     """Generate all rows, and score the letters where that is asked for."""
     start = time.monotonic()
     generations = generate(engine, requests, settings)
-    arm = Arm(settings, generations, time.monotonic() - start)
-    chat = getattr(engine, "chat", None)
-    if isinstance(chat, LocalChat):
-        arm.tokenizer = ReplyTokenizer(chat.tokenizer)
+    arm = Arm(settings, generations, time.monotonic() - start, journal=journal)
+    if isinstance(engine, KeptEngine):
+        arm.numbers.values["generation/n_resumed"] = float(engine.n_found)
+    arm.tokenizer = tokenizer_of(engine)
     if settings.logprob.enabled:
-        _score(arm, chat)
+        _score(arm, getattr(engine, "chat", None))
     count(arm)
     arm.numbers.values["generation/seconds"] = arm.seconds
     return arm
@@ -114,14 +134,22 @@ def count(arm: Arm) -> None:
 
 def _score(arm: Arm, chat: object) -> None:
     """Score the letters; a diagnostic must not cost generations that are done."""
-    if not isinstance(chat, LocalChat):
-        arm.numbers.undefined["logprob/accuracy"] = "undefined: the model is not in memory here"
-        return
     prompts = list({g.key[:3]: g.prompt for g in arm.generations}.values())
+    scorer: Scorer
+    if isinstance(chat, LocalChat):
+        scorer = LabelScorer(chat, thinking=arm.settings.thinking)
+    elif isinstance(chat, OpenAIChat):
+        scorer = RemoteScorer(chat, thinking=arm.settings.thinking)
+    else:
+        why = "undefined: the model is not in memory here, nor a remote_model that could be asked"
+        arm.numbers.undefined["logprob/accuracy"] = why
+        return
     try:
-        arm.scores = tuple(LabelScorer(chat, thinking=arm.settings.thinking).score(prompts))
+        arm.scores = tuple(scorer.score(prompts))
     except ModelError as error:
         arm.numbers.undefined["logprob/accuracy"] = f"undefined: {error}"
+    else:
+        arm.tables["mcq_label_scores"] = label_scores_frame(arm.scores)
 
 
 def read(arm: Arm, graders: Iterable[Grader]) -> list[str]:
@@ -133,6 +161,8 @@ def read(arm: Arm, graders: Iterable[Grader]) -> list[str]:
     fresh = []
     for grader in graders:
         if grader.name not in arm.grades:
+            if isinstance(grader, JudgeGrader) and arm.journal is not None:
+                grader.keep_in(arm.journal.judge_folder)
             put(arm, grader, grade(grader, arm.answered))
             fresh.append(grader.name)
     compare(arm)
@@ -146,8 +176,13 @@ def put(arm: Arm, grader: Grader, grades: tuple[Grade, ...]) -> None:
     summary = metrics.summarize(frame, judged=isinstance(grader, JudgeGrader))
     if isinstance(grader, JudgeGrader):
         arm.judge = grader
-        summary.add(judge_numbers(grader, grades, exam_of(grader)))
-    summary.values |= reader_numbers(grader.name, grades)
+        exam = exam_of(grader)
+        summary.add(judge_numbers(grader, grades, exam, arm.settings.seed))
+        arm.tables |= exam_tables(exam)
+    stored = arm.generations[0].prompt.protocol == STORED
+    seconds = None if stored else arm.seconds
+    summary.add(reader_numbers(grader, grades, arm.items, seconds))
+    arm.tables |= reader_tables(grader, arm.items)
     arm.summaries[grader.name] = summary
 
 
@@ -161,7 +196,7 @@ def compare(arm: Arm) -> None:
                 found = metrics.disagreement(arm.frames[arm.judge.name], arm.frames[name])
                 mine.add(found.renamed({"disagreement": f"{name}_disagreement"}))
             if name.startswith("regex_"):
-                arm.summaries[name].add(spot_numbers(judged, grades))
+                arm.summaries[name].add(parser_numbers(judged, grades, arm.settings.seed))
     if arm.scores:
         against = arm.grades.get("judge") or arm.grades.get("regex_bounded", ())
         prior, seed = arm.settings.logprob.prior_items, arm.settings.seed

@@ -5,7 +5,8 @@
     │   ├── JudgeNotConfigured  judged numbers were asked for without naming a judge
     │   └── RunInUse            a run that holds one arm was given another
     ├── DataError               a row of the data cannot be read without guessing
-    └── ModelError              the evaluated model cannot be used, or returned something else
+    ├── ModelError              the evaluated model cannot be used, or returned something else
+    └── StoreError              rows cannot be kept on disk, or their folder is in use
 
 Each says who complains, which rule was broken, what was got and what is possible.
 None is a subclass of ValueError: a caller must not swallow them by accident.
@@ -20,6 +21,7 @@ __all__ = [
     "ModelError",
     "RunInUse",
     "SettingsError",
+    "StoreError",
 ]
 
 _LONGEST_SHOWN = 200
@@ -88,3 +90,7 @@ class DataError(McqError):
 
 class ModelError(McqError):
     """The evaluated model cannot be used, or returned something other than text."""
+
+
+class StoreError(McqError):
+    """Rows cannot be kept on disk, or their folder is in use by another run."""

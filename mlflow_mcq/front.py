@@ -16,7 +16,7 @@ from mlflow_mcq.datasets.frame import as_frame
 from mlflow_mcq.engines.handle import local_model
 from mlflow_mcq.errors import DataError, JudgeNotConfigured, ModelError, SettingsError
 from mlflow_mcq.judge_settings import JudgeSettings
-from mlflow_mcq.settings import EVALUATORS, Settings, read_settings
+from mlflow_mcq.settings import EVALUATORS, Settings, check_reads_sets, read_settings
 
 __all__ = ["checked_settings", "evaluate", "usable_model"]
 
@@ -83,6 +83,8 @@ def checked_settings(config: Mapping[str, Any], evaluators: Sequence[str]) -> Se
     settings = read_settings(config, evaluators[0])
     if "mcq_judge" in evaluators and settings.judge is None:
         raise JudgeNotConfigured
+    for name in evaluators:
+        check_reads_sets(name, settings.several_gold)
     return settings
 
 

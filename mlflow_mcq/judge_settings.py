@@ -46,8 +46,8 @@ class JudgeSettings(BaseModel):
         max_retries: Retries of the SDK on 408, 409, 429, 5xx and broken connections.
         attempts: Times a row is asked before an unparsable reply is a judge error.
         batch_size: Rows at a time, for a local judge.
-        check_rows: Rows that the strict rule settles and the judge reads as well, to
-            measure the judge; 0 switches this off.
+        check_rows: Most rows that the strict rule settles and the judge reads as well, to
+            measure the judge: a sample drawn with the run's seed; 0 switches this off.
         exam_replies: Replies of the shipped exam that are put to it; None takes all, 0 none.
             The same judge sits each exam once on a machine.
         shuffle_options: Show the judge the options in an order of each row's own (seeded),
@@ -75,7 +75,7 @@ class JudgeSettings(BaseModel):
     max_retries: int = Field(default=5, ge=0)
     attempts: int = Field(default=2, ge=1)
     batch_size: int = Field(default=16, ge=1)
-    check_rows: int = Field(default=50, ge=0)
+    check_rows: int = Field(default=100, ge=0)
     exam_replies: int | None = Field(default=None, ge=0)
     shuffle_options: bool = False
     votes: int = Field(default=1, ge=1, le=25)

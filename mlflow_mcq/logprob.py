@@ -96,6 +96,9 @@ def slot_priors(
     Per item it is the softmax of these means (a geometric mean over rotations); the prior is
     the mean over items.
 
+    Items with a label whose number is a mere bound (a server did not list it) are left out.
+    These are the ones on which the model is surest, so the prior is that of the others.
+
     Args:
         scores: One a prompt; those with an error are left out.
         prior_items: Most items used for each number of options. At most half of those
@@ -110,7 +113,7 @@ def slot_priors(
         by_item[score.key[:2]].append(score)
     complete: dict[int, list[tuple[str, str]]] = defaultdict(list)
     for item, group in by_item.items():
-        if _balanced(group):
+        if _balanced(group) and not any(score.bounded for score in group):
             complete[len(group[0].logprobs)].append(item)
     priors = {}
     for n_options, items in sorted(complete.items()):
@@ -143,10 +146,13 @@ def summarize_logprobs(
 
     * ``n_rows``, ``n_items``, ``n_unscored``: scored prompts, their items, and prompts that
       could not be scored (in no other number).
-    * ``accuracy``: rows whose likeliest label is gold's / scored rows. A tie is not correct.
+    * ``accuracy``: rows whose likeliest label is a gold's / scored rows. A tie is not correct.
     * ``tie_rate``: rows whose highest log-probability is shared / scored rows.
     * ``mass``: mean probability on all labels together, in [0, 1]. Near 0 the model would
-      have written something else, and the rest of the numbers describes a tail.
+      have written something else, and the rest of the numbers describes a tail. Labels
+      that a server did not list are not in it, so that it is a lower bound.
+    * ``coverage``: scored prompts / prompts. ``exact_rate``: scored rows with a number for
+      each label / scored rows; the others are exact in which label is likeliest only.
     * ``generation_disagreement``: rows whose generated answer names a slot that is not (among)
       the likeliest / rows whose answer names a slot. Repeats count each.
     * ``generation_other_rate``: rows whose answer is OTHER / rows with a verdict.
@@ -176,9 +182,13 @@ def summarize_logprobs(
     summary.values["n_items"] = float(len({score.key[0] for score in scored}))
     unscored = {score.key for score in scores} - {score.key for score in scored}
     summary.values["n_unscored"] = float(len(unscored))
-    summary.rate("accuracy", _n_right(scored), len(scored), "scored rows")
-    summary.rate("tie_rate", sum(score.tied for score in scored), len(scored), "scored rows")
-    summary.rate("mass", sum(map(_mass, scored)), len(scored), "scored rows")
+    errors = [score.error for score in scores if score.error]
+    rows = "scored rows" if scored or not errors else f"scored rows: {errors[0]}"
+    summary.rate("coverage", len(scored), len(scored) + len(unscored), "prompts")
+    summary.rate("exact_rate", sum(not score.bounded for score in scored), len(scored), rows)
+    summary.rate("accuracy", _n_right(scored), len(scored), rows)
+    summary.rate("tie_rate", sum(score.tied for score in scored), len(scored), rows)
+    summary.rate("mass", sum(map(_mass, scored)), len(scored), rows)
     _add_generated(summary, {score.key: score for score in scored}, grades)
     priors = slot_priors(scored, prior_items=prior_items, seed=seed)
     _add_prior(summary, priors, {len(score.logprobs) for score in scored})
@@ -231,7 +241,8 @@ def _add_debiased(
     rest = [
         (score, priors[len(score.logprobs)])
         for score in scores
-        if len(score.logprobs) in priors and score.key[:2] not in priors[len(score.logprobs)].items
+        if len(score.logprobs) in priors and not score.bounded
+        if score.key[:2] not in priors[len(score.logprobs)].items
     ]
     after = _n_right([debiased(score, prior) for score, prior in rest])
     before = _n_right([score for score, _ in rest])
@@ -246,12 +257,13 @@ def _distinct(scores: Iterable[LabelScores]) -> list[LabelScores]:
 
 def _n_right(scores: Sequence[LabelScores]) -> int:
     both = zip(scores, picks(scores), strict=True)
-    return sum(pick == score.prompt.gold_slot for score, pick in both)
+    return sum(pick in score.prompt.gold_slots for score, pick in both)
 
 
 def _mass(score: LabelScores) -> float:
+    known = [value for slot, value in enumerate(score.logprobs) if slot not in score.bounded]
     # The tokens of labels are disjoint, so that only rounding exceeds 1.
-    return min(1.0, float(np.exp(score.logprobs).sum()))
+    return min(1.0, float(np.exp(known).sum()))
 
 
 def _balanced(group: Sequence[LabelScores]) -> bool:

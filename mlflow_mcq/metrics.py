@@ -15,7 +15,7 @@ import pandas as pd
 from mlflow_mcq.statistics.flips import pair_consistency
 from mlflow_mcq.statistics.intervals import Measured
 from mlflow_mcq.statistics.one_arm import accuracies, agreement, spread
-from mlflow_mcq.statistics.rows import NONE, OTHER, rows_of
+from mlflow_mcq.statistics.rows import NONE, OTHER, SEVERAL, Rows, rows_of
 from mlflow_mcq.statistics.selection_bias import pick_rates, slot_bias
 
 __all__ = [
@@ -38,10 +38,12 @@ class Summary:
     Attributes:
         values: Number by name.
         undefined: Reason by name.
+        notes: What to know about a number that does exist, by name.
     """
 
     values: dict[str, float] = field(default_factory=dict)
     undefined: dict[str, str] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
 
     def rate(self, name: str, part: float, whole: float, of_what: str) -> None:
         """Add ``part / whole``, or the reason why there is none."""
@@ -60,6 +62,7 @@ class Summary:
         """Take over what another one holds."""
         self.values |= other.values
         self.undefined |= other.undefined
+        self.notes |= other.notes
 
     def renamed(self, names: Mapping[str, str]) -> Summary:
         """The numbers that have a new name, under it."""
@@ -81,13 +84,15 @@ def summarize(grades: pd.DataFrame, *, judged: bool, replicates: int = 2_000) ->
       answers one easy row in a hundred scores 1.
     * ``other_rate``: OTHER / graded rows.
     * ``judge_error_rate``: rows without a verdict / all rows (judged graders only).
-    * ``n_rows``, ``n_items``, ``n_judge_errors``: counts.
+    * ``n_rows``, ``n_items``, ``n_judge_errors``: counts; ``n_items_several_gold`` where there
+      are items with several right options.
     * ``pick_rate_slot_k``: rows that picked slot k (1 is the top) / rows with a known pick
       whose item has a slot k. Without position bias it equals the gold rate there when
-      all answers are right; a model that always says A has 1 at slot 1.
-    * ``consistency``: items whose every graded orientation names the same option / items
-      with at least two graded orientations. Any OTHER among them breaks it. 0 for a
-      model that always says A.
+      all answers are right; a model that always says A has 1 at slot 1. Items with several
+      right options are left out, since there that rate has no such meaning.
+    * ``consistency``: items whose every graded orientation names the same option (or, where
+      all right ones are asked for, the same set) / items with at least two graded
+      orientations. Any OTHER among them breaks it. 0 for a model that always says A.
     * ``circular_accuracy``: items right in every graded orientation / the same items.
     * ``pair_consistency``: pairs of orientations that name the same option / pairs.
     * ``accuracy_lowest``, ``accuracy_highest``, ``accuracy_spread``, ``accuracy_variation``:
@@ -97,8 +102,9 @@ def summarize(grades: pd.DataFrame, *, judged: bool, replicates: int = 2_000) ->
     * ``slot_shift``, ``choice_kl``, ``recall_std``: see
       `mlflow_mcq.statistics.selection_bias.slot_bias`.
 
-    Where a judge says that an answer is wrong but not which option it names (shape
-    ``direct``, more than two options), picks and consistency are undefined.
+    Where a judge says whether an answer is right but not which option it names (shape
+    ``direct``, more than two options or several right ones), picks and consistency are
+    undefined.
 
     Args:
         grades: Rows of `mlflow_mcq.table.grades_frame`, one grader.
@@ -118,15 +124,24 @@ def summarize(grades: pd.DataFrame, *, judged: bool, replicates: int = 2_000) ->
         summary.values["n_judge_errors"] = float(n_errors)
     summary.measured(agreement(graded) | {"pair_consistency": pair_consistency(graded)})
     summary.measured(spread(graded, replicates))
-    picks = pick_rates(graded)[:MOST_SLOT_METRICS]
-    for slot, picked in enumerate(picks, start=1):
-        # With its ends a pick rate would be three columns a slot: those stand in `by_slot`.
-        shown = Measured(picked.value, reason=picked.reason if picked.value is None else "")
-        summary.measured({f"pick_rate_slot_{slot}": shown})
+    _add_pick_rates(summary, graded)
     summary.measured(slot_bias(graded, replicates))
     summary.values["n_rows"] = float(len(grades))
     summary.values["n_items"] = float(rows.n_items)
+    if rows.n_items_several_gold:
+        summary.values["n_items_several_gold"] = float(rows.n_items_several_gold)
     return summary
+
+
+def _add_pick_rates(summary: Summary, graded: Rows) -> None:
+    n_left_out = graded.n_items_several_gold
+    for slot, picked in enumerate(pick_rates(graded)[:MOST_SLOT_METRICS], start=1):
+        name = f"pick_rate_slot_{slot}"
+        # With its ends a pick rate would be three columns a slot: those stand in `by_slot`.
+        shown = Measured(picked.value, reason=picked.reason if picked.value is None else "")
+        summary.measured({name: shown})
+        if n_left_out and picked.value is not None:
+            summary.notes[name] = f"without {n_left_out} items that have several right options"
 
 
 def by_orientation(grades: pd.DataFrame) -> pd.DataFrame:
@@ -157,21 +172,26 @@ def by_orientation(grades: pd.DataFrame) -> pd.DataFrame:
 def confusion(grades: pd.DataFrame) -> pd.DataFrame:
     """Counts of gold slot (rows) by picked slot (columns), with what is no slot beside.
 
+    Items with several right options have no single gold slot and are left out.
+
     Returns:
         Index: gold slot, from 0. Columns: picked slots from 0, then ``OTHER``; where it
-        occurs also ``unnamed`` (wrong, but the judge did not say which) and
-        ``judge_error``. The sum of all cells is the number of rows.
+        occurs also ``several`` (names more than one, where that is allowed), ``unnamed``
+        (wrong, but the judge did not say which) and ``judge_error``. The sum of all cells
+        is the number of rows of items with one right option.
     """
     rows = rows_of(grades)
     n_slots = int(rows.n_options.max(initial=0))
-    names = [*range(n_slots), "OTHER", "unnamed", "judge_error"]
-    beside = np.select([rows.verdict == NONE, rows.verdict == OTHER], [2, 0], 1)
+    extra = ["several", "unnamed", "judge_error"]
+    names = [*range(n_slots), "OTHER", *extra]
+    states = [rows.verdict == NONE, rows.verdict == OTHER, rows.choice >= SEVERAL]
+    beside = np.select(states, [3, 0, 1], 2)
     column = np.where(rows.slot == NONE, n_slots + beside, rows.slot)
     placed = rows.gold_slot != NONE
     cell = rows.gold_slot[placed] * len(names) + column[placed]
     counts = np.bincount(cell, minlength=n_slots * len(names)).reshape(n_slots, len(names))
     table = pd.DataFrame(counts, columns=pd.Index(names, dtype="object"))
-    empty = [name for name in ("unnamed", "judge_error") if not table[name].any()]
+    empty = [name for name in extra if not table[name].any()]
     return table.drop(columns=empty).rename_axis(index="gold_slot", columns=None)
 
 
@@ -179,7 +199,7 @@ def disagreement(one: pd.DataFrame, other: pd.DataFrame) -> Summary:
     """Share of rows that two graders read differently.
 
     Rows where either has no verdict are left out. Two readings are the same if the
-    verdicts are equal and, where both name an option, the options are.
+    verdicts are equal and, where both name options, the options are.
 
     Returns:
         ``disagreement`` and ``n_compared``; undefined without common rows.
@@ -187,10 +207,14 @@ def disagreement(one: pd.DataFrame, other: pd.DataFrame) -> Summary:
     keys = ["item_id", "protocol", "orientation", "repeat"]
     both = one.merge(other, on=keys, suffixes=("", "_2"), validate="one_to_one")
     both = both[both["verdict"].notna() & both["verdict_2"].notna()]
-    named = both["choice"].notna() & both["choice_2"].notna()
-    differ = (both["verdict"] != both["verdict_2"]) | (
-        named & (both["choice"].fillna(-1) != both["choice_2"].fillna(-1))
-    )
+    one_said, other_said = _said(both["choices"]), _said(both["choices_2"])
+    named = (one_said != "") & (other_said != "")
+    differ = (both["verdict"] != both["verdict_2"]) | (named & (one_said != other_said))
     summary = Summary({"n_compared": float(len(both))})
     summary.rate("disagreement", int(differ.sum()), len(both), "rows read by both")
     return summary
+
+
+def _said(choices: pd.Series) -> pd.Series[str]:
+    """Each set of options as a text; empty where none was named."""
+    return choices.map(lambda options: ",".join(map(str, options))).astype(object)

@@ -97,14 +97,16 @@ def grade(grader: Grader, generations: Sequence[Generation]) -> tuple[Grade, ...
 
 
 def data_digest(items: Iterable[Item]) -> str:
-    """Twelve hex digits over ids, questions, options and gold, in order.
+    """Twelve hex digits over ids, questions, options and golds, in order.
 
     MLflow's own digest skips list columns and rows beyond 10,000, so two data sets
     that differ in their options alone would pass as one.
     """
     digest = hashlib.sha256()
     for item in items:
-        row = [item.id, item.question, item.options, item.gold]
+        row: list[object] = [item.id, item.question, item.options, item.golds[0]]
+        # Only where there are several: data with one gold an item keeps its digest.
+        row += [item.golds] if item.also_right else []
         digest.update(json.dumps(row, ensure_ascii=False).encode("utf-8", "surrogatepass"))
     return digest.hexdigest()[:12]
 

@@ -10,7 +10,7 @@ import logging
 import weakref
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,11 +19,12 @@ from mlflow.models.evaluation.base import EvaluationResult, ModelEvaluator
 from mlflow.protos.databricks_pb2 import INVALID_PARAMETER_VALUE
 
 from mlflow_mcq.errors import JudgeNotConfigured, McqError, RunInUse, SettingsError
-from mlflow_mcq.settings import Settings, read_settings
+from mlflow_mcq.settings import Settings, check_reads_sets, read_settings
 
 if TYPE_CHECKING:
     from mlflow_mcq.arm import Arm
-    from mlflow_mcq.doors import Grader
+    from mlflow_mcq.doors import Engine, Grader
+    from mlflow_mcq.records import Item
 
 __all__ = [
     "MODEL_TYPES",
@@ -73,13 +74,17 @@ class _McqEvaluator(ModelEvaluator):  # type: ignore[misc]  # MLflow ships no ty
         with _reported(run_id):
             _refuse(self.name, more)
             settings = read_settings(evaluator_config, self.name)
-            choose = self._prepared(settings)  # a missing judge must cost no inference
-            call = _Call(run_id, dataset, model, more.get("predictions"))
+            check_reads_sets(self.name, settings.several_gold)
+            plan = self._prepared(settings)  # a missing judge must cost no inference
+            call = _Call(run_id, dataset, model, more.get("predictions"), plan.forewarn)
             arm = _ARMS.arm_of(call, settings)
-            return self._record(arm, choose(arm), run_id, model, more.get("model_id"))
+            # Another evaluator of this call may have set it for both.
+            check_reads_sets(self.name, arm.settings.several_gold)
+            with _ARMS.whole(call):
+                return self._record(arm, plan.graders(arm), run_id, model, more.get("model_id"))
 
     @abstractmethod
-    def _prepared(self, settings: Settings) -> Callable[[Arm], list[Grader]]:
+    def _prepared(self, settings: Settings) -> _Plan:
         """Check and build what must be there before inference; the rest is left for after."""
 
     def _record(
@@ -106,8 +111,8 @@ class RegexEvaluator(_McqEvaluator):
 
     name = "mcq_regex"
 
-    def _prepared(self, settings: Settings) -> Callable[[Arm], list[Grader]]:
-        return lambda arm: _regexes()
+    def _prepared(self, settings: Settings) -> _Plan:
+        return _Plan(lambda arm: _regexes(settings))
 
 
 class JudgeEvaluator(_McqEvaluator):
@@ -115,13 +120,13 @@ class JudgeEvaluator(_McqEvaluator):
 
     name = "mcq_judge"
 
-    def _prepared(self, settings: Settings) -> Callable[[Arm], list[Grader]]:
+    def _prepared(self, settings: Settings) -> _Plan:
         from mlflow_mcq.judges import judge_of
 
         if settings.judge is None:
             raise JudgeNotConfigured
         judge = judge_of(settings.judge)
-        return lambda arm: [judge, *_regexes()]
+        return _Plan(lambda arm: [judge, *([] if arm.takes_all else _regexes(settings))])
 
 
 class AnalogyEvaluator(_McqEvaluator):
@@ -129,13 +134,19 @@ class AnalogyEvaluator(_McqEvaluator):
 
     name = "mcq_analogy"
 
-    def _prepared(self, settings: Settings) -> Callable[[Arm], list[Grader]]:
+    def _prepared(self, settings: Settings) -> _Plan:
         from mlflow_mcq.engines.tokenizer import load_tokenizer
         from mlflow_mcq.graders import AnalogyGrader
+        from mlflow_mcq.unwinnable import tokenizer_of, warn_unwinnable
 
         named = settings.analogy.tokenizer
         tokenizer = load_tokenizer(named) if named else None
-        return lambda arm: [AnalogyGrader(settings.analogy, tokenizer or arm.tokenizer)]
+        return _Plan(
+            lambda arm: [AnalogyGrader(settings.analogy, tokenizer or arm.tokenizer)],
+            lambda engine, items: warn_unwinnable(
+                items, tokenizer or tokenizer_of(engine), settings.analogy.window
+            ),
+        )
 
 
 class SimilarityEvaluator(_McqEvaluator):
@@ -143,29 +154,43 @@ class SimilarityEvaluator(_McqEvaluator):
 
     name = "mcq_similarity"
 
-    def _prepared(self, settings: Settings) -> Callable[[Arm], list[Grader]]:
+    def _prepared(self, settings: Settings) -> _Plan:
         from mlflow_mcq.engines.embedder import SentenceEmbedder
         from mlflow_mcq.graders import SimilarityGrader
 
         chosen = settings.similarity
         embedder = SentenceEmbedder(chosen.encoder, chosen.batch_size, chosen.cache_dir)
-        return lambda arm: [SimilarityGrader(embedder, chosen)]
+        return _Plan(lambda arm: [SimilarityGrader(embedder, chosen)])
 
 
-def _regexes() -> list[Grader]:
-    from mlflow_mcq.graders import REGEX_GRADERS
+def _regexes(settings: Settings) -> list[Grader]:
+    from mlflow_mcq.graders import ALL_REGEX_GRADERS
 
-    return [*REGEX_GRADERS.values()]
+    return [ALL_REGEX_GRADERS[name] for name in settings.regex.parsers]
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What an evaluator does once its settings are known to be sound.
+
+    Attributes:
+        graders: Who reads an arm.
+        forewarn: Says before inference what will go wrong, where that is known.
+    """
+
+    graders: Callable[[Arm], list[Grader]]
+    forewarn: Callable[[Engine, Sequence[Item]], object] = lambda engine, items: None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Call:
-    """What MLflow hands to every evaluator of one call."""
+    """What MLflow hands to every evaluator of one call, and what to say before inference."""
 
     run_id: str
     dataset: Any
     model: Any
     predictions: str | None
+    forewarn: Callable[[Engine, Sequence[Item]], object]
 
 
 class _Arms:
@@ -188,9 +213,27 @@ class _Arms:
         _refuse_used_run(call.run_id)
         arm = _measure(call, settings)
         if held is None:
-            weakref.finalize(call.dataset, self._held.pop, place, None)
+            weakref.finalize(call.dataset, self._end, place)
         self._held[place] = (key, arm)
         return arm
+
+    @contextmanager
+    def whole(self, call: _Call) -> Iterator[None]:
+        """Let go of an arm whose evaluator did not come to its end; its rows stay on disk.
+
+        At once: a traceback that somebody keeps would hold the data, and with it the
+        folder that the next attempt wants to go on from.
+        """
+        try:
+            yield
+        except BaseException:
+            self._end(id(call.dataset), finished=False)
+            raise
+
+    def _end(self, place: int, finished: bool = True) -> None:
+        held = self._held.pop(place, None)
+        if held is not None and held[1].journal is not None:
+            held[1].journal.close(finished=finished)
 
 
 _ARMS = _Arms()
@@ -219,19 +262,29 @@ def _measure(call: _Call, settings: Settings) -> Arm:
     from mlflow_mcq.engines.pyfunc import CallableEngine
     from mlflow_mcq.pipeline import requests_for
     from mlflow_mcq.tracking import quiet
-    from mlflow_mcq.unwrap import engine_of, speaks_chat, stored_answers
+    from mlflow_mcq.unwrap import engine_of, kept, speaks_chat, stored_answers
 
     dataset = call.dataset
-    rows = read_rows(as_frame(dataset.features_data), settings.columns, dataset.labels_data)
+    frame = as_frame(dataset.features_data)
+    rows = read_rows(frame, settings.columns, dataset.labels_data, settings.several_gold)
     if call.model is None:
         engine, answers = stored_answers(rows, dataset.predictions_data, settings)
-        return measure(engine, [answer.request for answer in answers], settings)
-    engine = engine_of(call.model, settings, call.predictions)
-    requests = requests_for(items_of(rows), settings, chat=speaks_chat(engine, settings))
-    if isinstance(engine, CallableEngine):  # a user's own model keeps its traces
-        return measure(engine, requests, settings)
-    with quiet():
-        return measure(engine, requests, settings)
+        requests = [answer.request for answer in answers]
+    else:
+        engine = engine_of(call.model, settings, call.predictions)
+        items = items_of(rows)
+        call.forewarn(engine, items)
+        requests = requests_for(items, settings, chat=speaks_chat(engine, settings))
+    engine, journal = kept(engine, requests, settings)
+    # A user's own model keeps its traces.
+    silence = nullcontext() if isinstance(engine, CallableEngine) else quiet()
+    try:
+        with silence:
+            return measure(engine, requests, settings, journal)
+    except BaseException:
+        if journal is not None:
+            journal.close(finished=False)
+        raise
 
 
 def _refuse(name: str, more: Mapping[str, Any]) -> None:

@@ -17,7 +17,14 @@ from mlflow_mcq.errors import SettingsError
 from mlflow_mcq.orientations import letters_for
 from mlflow_mcq.records import Conversation, Item, Message, Orientation, Prompt
 
-__all__ = ["PROTOCOLS", "named_list", "one_line_label", "option_lines", "prompt_family"]
+__all__ = [
+    "PROTOCOLS",
+    "PROTOCOLS_FOR_ALL",
+    "named_list",
+    "one_line_label",
+    "option_lines",
+    "prompt_family",
+]
 
 _LETTERS = "{question}\n\n{options}\n\nAnswer with the letter of one option only: {labels}."
 _REASONED = (
@@ -28,6 +35,19 @@ _DASHES = (
     "{question}\n\n{options}\n\nChoose one of the options above. End with the words "
     '"the answer is" followed by the full text of that option.'
 )
+# What is asked where every right option is wanted. A template of the user's own asks for it
+# in its own words.
+_FOR_ALL = {
+    _LETTERS: "{question}\n\n{options}\n\nOne or more options are right. Answer with the letters "
+    "of all that are, separated by commas, and with nothing else: {labels}.",
+    _REASONED: "{question}\n\n{options}\n\nOne or more options are right. Think step by step, then "
+    'end with a line that says "Answer: " and the letters of all that are, separated by '
+    "commas: {labels}.",
+    _DASHES: "{question}\n\n{options}\n\nOne or more of the options above are right. End with the "
+    'words "the answer is" followed by the full text of each that is, one a line.',
+}
+PROTOCOLS_FOR_ALL = ("letters", "letters-reasoned", "dashes")
+"""Families with a wording that asks for every right option."""
 _FIELD = re.compile(r"\{(question|options|labels)\}")
 _CUE = "\nAnswer:"
 _CUES = {"letters-reasoned": "\nReasoning:"}  # "Answer:" would skip the reasoning asked for
@@ -86,7 +106,8 @@ def _render(
         "labels": named_list(labels),
     }
     # One pass over the template only: a field inside the data is never filled in.
-    text = _FIELD.sub(lambda match: fields[match.group(1)], template)
+    asked = _FOR_ALL.get(template, template) if item.takes_all else template
+    text = _FIELD.sub(lambda match: fields[match.group(1)], asked)
     content: Conversation = (Message("user", text),) if chat else text + _CUES.get(name, _CUE)
     return Prompt(item, orientation, name, content, labels)
 

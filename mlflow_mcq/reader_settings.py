@@ -2,13 +2,50 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-__all__ = ["AnalogySettings", "LogprobSettings", "SimilaritySettings"]
+__all__ = [
+    "AnalogySettings",
+    "LogprobSettings",
+    "ParserName",
+    "RegexSettings",
+    "SimilaritySettings",
+]
 
 _STRICT = ConfigDict(extra="forbid", frozen=True)
+
+
+ParserName = Literal[
+    "regex_naive",
+    "regex_first_upper",
+    "regex_bounded",
+    "regex_last_bounded",
+    "regex_answer_is",
+    "regex_mmlu_pro",
+]
+"""Published parsers by name; `mlflow_mcq.graders.regex` says what each does."""
+
+
+class RegexSettings(BaseModel):
+    """The published parsers that run beside the other graders.
+
+    Attributes:
+        parsers: Their names, each once; ``"all"`` takes all six.
+    """
+
+    model_config = _STRICT
+
+    parsers: tuple[ParserName, ...] = Field(default=("regex_naive", "regex_bounded"), min_length=1)
+
+    @field_validator("parsers", mode="before")
+    @classmethod
+    def _listed(cls, given: Any) -> Any:
+        if given == "all":
+            return get_args(ParserName)
+        given = (given,) if isinstance(given, str) else given
+        return tuple(dict.fromkeys(given)) if isinstance(given, (list, tuple)) else given
 
 
 class AnalogySettings(BaseModel):

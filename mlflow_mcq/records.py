@@ -11,10 +11,11 @@ ever joined by position. Three words are kept apart everywhere:
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from numbers import Integral
+from typing import Literal
 
 from mlflow_mcq.errors import DataError
 
@@ -26,6 +27,7 @@ __all__ = [
     "Item",
     "Message",
     "Orientation",
+    "Policy",
     "Prompt",
     "Query",
     "Reply",
@@ -46,6 +48,10 @@ class Verdict(str, Enum):
     OTHER = "OTHER"
 
 
+Policy = Literal["any", "all"]
+"""What an item asks for: ``any`` one right option, or ``all`` of them and no other."""
+
+
 @dataclass(frozen=True, slots=True)
 class Item:
     """One question with its options, in the order of the data.
@@ -54,15 +60,20 @@ class Item:
         id: Unique name within the data set; part of every row key.
         question: The text of the question.
         options: At least two texts; they may repeat.
-        gold: Index into ``options``; never a text (texts repeat) or a letter.
+        gold: Index into ``options``; never a text (texts repeat) or a letter. One of `golds`.
         meta: Anything else the data carried, as text; never shown to the model.
+        also_right: Indices of the other right options; most items have none.
+        policy: ``all`` asks for every right option, so that several may be named. Items with
+            one gold carry it too, or the wording would tell how many are right.
 
     Raises:
-        DataError: Fewer than two options, an empty option, or gold out of range.
+        DataError: Fewer than two options, an empty one, or gold out of range.
 
     Example:
         >>> Item("q1", "Which metal is liquid?", ("iron", "mercury"), gold=1).gold
         1
+        >>> Item("q2", "Which is even?", ("4", "5", "2"), 2, also_right=(0,)).golds
+        (0, 2)
     """
 
     id: str
@@ -70,6 +81,8 @@ class Item:
     options: tuple[str, ...]
     gold: int
     meta: Mapping[str, str] = field(default_factory=dict)
+    also_right: tuple[int, ...] = ()
+    policy: Policy = "any"
 
     def __post_init__(self) -> None:
         who = f"item {self.id!r}"
@@ -78,11 +91,25 @@ class Item:
         for index, option in enumerate(self.options):
             if not isinstance(option, str) or not option.strip():
                 raise DataError(who, f"option {index} is empty or no text", self.options)
-        whole = isinstance(self.gold, Integral) and not isinstance(self.gold, bool)
-        if not whole or not 0 <= self.gold < len(self.options):
-            raise DataError(
-                who, f"gold must be an option index from 0 to {len(self.options) - 1}", self.gold
-            )
+        last = len(self.options) - 1
+        for gold in (self.gold, *self.also_right):
+            whole = isinstance(gold, Integral) and not isinstance(gold, bool)
+            if not whole or not 0 <= gold <= last:
+                raise DataError(who, f"gold must be an option index from 0 to {last}", gold)
+        if len(self.golds) <= len(self.also_right):
+            raise DataError(who, "names one right option twice", (self.gold, *self.also_right))
+        if self.policy not in ("any", "all"):
+            raise DataError(who, 'policy must be "any" or "all"', self.policy)
+
+    @property
+    def golds(self) -> tuple[int, ...]:
+        """Every right option, in the order of the data."""
+        return tuple(sorted({self.gold, *self.also_right})) if self.also_right else (self.gold,)
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether every right option is asked for, so that an answer may name several."""
+        return self.policy == "all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +184,13 @@ class Prompt:
 
     @property
     def gold_slot(self) -> int:
-        """The slot in which the right option is shown."""
+        """The slot in which `Item.gold` is shown; where several are right, one of them."""
         return self.orientation.slot_of(self.item.gold)
+
+    @property
+    def gold_slots(self) -> tuple[int, ...]:
+        """The slots in which right options are shown, from the top."""
+        return tuple(sorted(self.orientation.slot_of(gold) for gold in self.item.golds))
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,17 +302,18 @@ class Generation:
 class Grade:
     """What one grader read in one generation.
 
-    Made by four constructors only: `of_choice`, `of_verdict`, `unread`, `failed`.
+    Made by five constructors only: `of_choice`, `of_choices`, `of_verdict`, `unread`, `failed`.
 
     Attributes:
         generation: What was read.
         grader: Name of the reader.
         verdict: The verdict; None exactly when ``error`` is set.
-        choice: Option index that was read; None where none was, or none is known.
+        choice: Option index that was read; None where none or several were, or none is known.
         reason: Why OTHER, or how the choice was read.
         error: Why the grader could not do its work: a judge error, neither OTHER nor INCORRECT.
         evidence: The judge's own reply, raw; empty where no judge was asked.
         judge: Fingerprint of the judge; empty where no judge was asked.
+        several: Options in ascending order where more than one was named (policy ``all``).
     """
 
     generation: Generation
@@ -291,15 +324,37 @@ class Grade:
     error: str = ""
     evidence: str = ""
     judge: str = ""
+    several: tuple[int, ...] = ()
 
     @classmethod
     def of_choice(
         cls, generation: Generation, grader: str, choice: int, reason: str = "", evidence: str = ""
     ) -> Grade:
-        """Grade an answer that names one option: compare it with gold, by index."""
-        right = choice == generation.prompt.item.gold
+        """Grade an answer that names one option: compare it with the golds, by index."""
+        return cls.of_choices(generation, grader, (choice,), reason, evidence)
+
+    @classmethod
+    def of_choices(
+        cls,
+        generation: Generation,
+        grader: str,
+        choices: Iterable[int],
+        reason: str = "",
+        evidence: str = "",
+    ) -> Grade:
+        """Grade an answer by the options that it names.
+
+        Under ``all`` exactly the golds are CORRECT, a part of them or one too many is
+        INCORRECT. Under ``any`` several are OTHER: naming every option would always be right.
+        """
+        item, named = generation.prompt.item, tuple(sorted(set(choices)))
+        if not named or (len(named) > 1 and not item.takes_all):
+            why = "several_options" if named else "no_option"
+            return cls.unread(generation, grader, why, evidence)
+        right = named == item.golds if item.takes_all else named[0] in item.golds
         verdict = Verdict.CORRECT if right else Verdict.INCORRECT
-        return cls(generation, grader, verdict, choice, reason, evidence=evidence)
+        one, several = (named[0], ()) if len(named) == 1 else (None, named)
+        return cls(generation, grader, verdict, one, reason, evidence=evidence, several=several)
 
     @classmethod
     def of_verdict(
@@ -307,13 +362,14 @@ class Grade:
     ) -> Grade:
         """Grade by a judge that says only whether the answer is right.
 
-        CORRECT names the gold option. INCORRECT names the other one of two; of more it
-        names none, so the choice stays unknown instead of being guessed.
+        CORRECT names the gold option (under ``any`` one of several, unknown which). INCORRECT
+        names the other one of two; of more the choice stays unknown instead of being guessed.
         """
         item = generation.prompt.item
-        choice = item.gold if verdict is Verdict.CORRECT else None
-        if verdict is Verdict.INCORRECT and len(item.options) == 2:
-            choice = 1 - item.gold
+        if verdict is Verdict.CORRECT and (item.takes_all or not item.also_right):
+            return cls.of_choices(generation, grader, item.golds, "judge", evidence)
+        other_of_two = len(item.options) == 2 and not item.takes_all and not item.also_right
+        choice = 1 - item.gold if verdict is Verdict.INCORRECT and other_of_two else None
         reason = "judge_other" if verdict is Verdict.OTHER else "judge"
         return cls(generation, grader, verdict, choice, reason, evidence=evidence)
 
@@ -332,8 +388,13 @@ class Grade:
         return cls(generation, grader, None, None, "", error or "unknown error", evidence)
 
     @property
+    def choices(self) -> tuple[int, ...]:
+        """Every option that was named, in ascending order; empty where none is known."""
+        return self.several if self.choice is None else (self.choice,)
+
+    @property
     def slot(self) -> int | None:
-        """The slot of the choice, as shown; None without a choice."""
+        """The slot of the choice, as shown; None without a single choice."""
         if self.choice is None:
             return None
         return self.generation.prompt.orientation.slot_of(self.choice)

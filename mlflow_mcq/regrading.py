@@ -20,7 +20,7 @@ from mlflow.models.evaluation.base import EvaluationResult
 
 from mlflow_mcq.arm import Arm, count, put, read
 from mlflow_mcq.errors import DataError, JudgeNotConfigured, SettingsError
-from mlflow_mcq.graders import REGEX_GRADERS, JudgeGrader
+from mlflow_mcq.graders import ALL_REGEX_GRADERS, JudgeGrader
 from mlflow_mcq.judge_settings import JudgeSettings
 from mlflow_mcq.judges import judge_of
 from mlflow_mcq.pipeline import grade
@@ -76,7 +76,8 @@ def regrade(
         count(arm)
         with quiet():
             put(arm, grader, _grades(grader, arm.answered, kept))
-            read(arm, REGEX_GRADERS.values())
+            parsers = () if arm.takes_all else settings.regex.parsers
+            read(arm, [ALL_REGEX_GRADERS[name] for name in parsers])
         log = RunLog(run.info.run_id)
         save_answers(arm, log)
         values = report(arm, log, list(arm.grades), None, means=True)

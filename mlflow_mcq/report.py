@@ -50,10 +50,12 @@ def report(
     """
     values: dict[str, float] = {}
     undefined: dict[str, str] = {}
+    notes: dict[str, str] = {}
     # MLflow shows columns in the order of logging: what people look for comes first.
     for name, summary in arm.summaries.items():
         values |= {f"{name}/{key}": value for key, value in summary.values.items()}
         undefined |= {f"{name}/{key}": why for key, why in summary.undefined.items()}
+        notes |= {f"{name}/{key}": note for key, note in summary.notes.items()}
     values |= arm.numbers.values
     undefined |= arm.numbers.undefined
     alarms = [*alarms_for(values), *_damage(arm)]
@@ -66,8 +68,11 @@ def report(
     log.params(_params(arm))
     log.tags(_tags(arm, alarms))
     _log_tables(arm, log)
+    for table, frame in arm.tables.items():
+        log.parquet(table, frame)
+        log.table(table, capped(frame, arm.settings.table_rows))
     _log_counts(log, by_orientation, confusions)
-    _log_summary(log, values, undefined, alarms)
+    _log_summary(log, values, undefined | notes, alarms)
     _log_pictures(log, by_orientation, confusions)
     log.text("mcq_prompts.txt", _prompts_text(arm))
     log.text("mcq_settings.json", json.dumps(_settings_shown(arm), indent=2, ensure_ascii=False))
@@ -105,7 +110,8 @@ def _log_steps(log: RunLog, grader: str, table: pd.DataFrame, link: str | None) 
 
 def _params(arm: Arm) -> dict[str, object]:
     protocol = arm.generations[0].prompt.protocol
-    params: dict[str, object] = {"mcq.protocol": protocol}
+    policy = arm.settings.several_gold
+    params: dict[str, object] = {"mcq.protocol": protocol, "mcq.several_gold": policy}
     # How stored answers were made is not known here: no setting of ours describes it.
     if protocol != STORED:
         settings = arm.settings
@@ -135,6 +141,7 @@ def _tags(arm: Arm, alarms: Sequence[Alarm]) -> dict[str, object]:
         "mcq.settings": arm.settings.fingerprint,
         "mcq.alarms": ", ".join(alarm.name for alarm in alarms) or "none",
         "mcq.items_with_fixed_options": sum(1 for i in items if fixed_options(i.options)),
+        "mcq.items_with_several_gold": sum(1 for i in items if i.also_right),
         "mcq.items_with_equal_options": sum(1 for i in items if duplicate_options(i.options)),
     }
     if arm.judge is not None:
@@ -175,7 +182,7 @@ def _log_counts(
 def _telling_rows(frames: dict[str, pd.DataFrame]) -> set[str]:
     """Rows that graders read differently, or that lack a verdict."""
     readings = pd.concat(frames.values())
-    said = readings["verdict"].fillna("error") + "/" + readings["choice"].astype(str)
+    said = readings["verdict"].fillna("error") + "/" + readings["choices"].astype(str)
     differ = said.groupby(readings["row_id"]).nunique() > 1
     return set(differ[differ].index) | set(readings.loc[readings["verdict"].isna(), "row_id"])
 
@@ -194,12 +201,13 @@ def _confusion_rows(table: pd.DataFrame, grader: str) -> pd.DataFrame:
 
 
 def _log_summary(
-    log: RunLog, values: dict[str, float], undefined: dict[str, str], alarms: Sequence[Alarm]
+    log: RunLog, values: dict[str, float], notes: dict[str, str], alarms: Sequence[Alarm]
 ) -> None:
+    """The numbers with what is to be known of them, then why others do not exist."""
     rows: list[dict[str, object]] = [
-        {"metric": name, "value": value, "note": ""} for name, value in values.items()
+        {"metric": name, "value": values.get(name), "note": notes.get(name, "")}
+        for name in {**values, **notes}
     ]
-    rows += [{"metric": name, "value": None, "note": why} for name, why in undefined.items()]
     log.table("mcq_summary", pd.DataFrame(rows, columns=["metric", "value", "note"]))
     columns = ["name", "rule", "found", "next_step"]
     found = [{name: getattr(alarm, name) for name in columns} for alarm in alarms]
@@ -212,6 +220,8 @@ def _log_pictures(
     confusions: dict[str, pd.DataFrame],
 ) -> None:
     for name, table in confusions.items():
+        if not table.to_numpy().sum():  # every item has several right options
+            continue
         title = f"Gold slot by picked slot, read by {name}"
         log.figure(f"mcq_confusion_{name}", plots.confusion_figure(table, title))
     figure = plots.orientation_figure(by_orientation, "Accuracy by orientation")

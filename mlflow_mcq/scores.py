@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mlflow_mcq.errors import DataError
+from mlflow_mcq.errors import DataError, ModelError
 from mlflow_mcq.records import Prompt, Request
 
-__all__ = ["LabelScores"]
+__all__ = ["LabelScores", "check_labels"]
 
 _TIED_WITHIN = 1e-5
 """Nats. The rounding of float32 log-probabilities down to -50 is about 4e-6."""
@@ -25,9 +26,13 @@ class LabelScores:
         token_texts: By slot, the tokens scored as the vocabulary spells them: ``ĠA`` is not
             the same token as ``A``.
         error: Why the prompt could not be scored.
+        bounded: Slots whose number is an upper bound and no more: a server lists its
+            likeliest tokens only. No such label is likelier than a listed one, so `best`
+            holds; sums over labels do not.
 
     Raises:
-        DataError: Not one number for each label, or one that is NaN.
+        DataError: Not one number for each label, or one that is NaN; or a bound for a slot
+            that is not there, or for all of them.
 
     Example:
         >>> from mlflow_mcq.records import Item, Orientation
@@ -41,6 +46,7 @@ class LabelScores:
     logprobs: tuple[float, ...]
     token_texts: tuple[str, ...]
     error: str = ""
+    bounded: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         expected = 0 if self.error else len(self.prompt.labels)
@@ -53,6 +59,12 @@ class LabelScores:
         if any(math.isnan(value) for value in self.logprobs):
             raise DataError(
                 f"scores of item {self.prompt.item.id!r}", "must be numbers", self.logprobs
+            )
+        if self.bounded and not set(self.bounded) < set(range(expected)):
+            raise DataError(
+                f"scores of item {self.prompt.item.id!r}",
+                "hold bounds for some of the slots only",
+                self.bounded,
             )
 
     @property
@@ -83,3 +95,19 @@ class LabelScores:
     def pick(self) -> int | None:
         """The slot of the most likely label; None on a tie or without scores."""
         return self.best[0] if len(self.best) == 1 else None
+
+
+def check_labels(prompts: Iterable[Prompt]) -> None:
+    """Check that every prompt shows labels that could be scored.
+
+    Raises:
+        ModelError: One shows none; says which.
+    """
+    for prompt in prompts:
+        if not prompt.labels:
+            raise ModelError(
+                f"prompt of item {prompt.item.id!r}",
+                "shows no labels, so there is nothing whose log-probability could be read",
+                prompt.protocol,
+                "Use a protocol with letters, or switch logprob.enabled off.",
+            )

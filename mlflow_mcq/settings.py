@@ -18,15 +18,22 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from mlflow_mcq.errors import JudgeNotConfigured, SettingsError
 from mlflow_mcq.judge_settings import JudgeSettings, Prices
 from mlflow_mcq.orientations import DEFAULT_SCHEME, check_scheme
-from mlflow_mcq.prompts import prompt_family
-from mlflow_mcq.reader_settings import AnalogySettings, LogprobSettings, SimilaritySettings
+from mlflow_mcq.prompts import PROTOCOLS_FOR_ALL, prompt_family
+from mlflow_mcq.reader_settings import (
+    AnalogySettings,
+    LogprobSettings,
+    RegexSettings,
+    SimilaritySettings,
+)
 from mlflow_mcq.records import Decoding
 
 __all__ = [
     "EVALUATORS",
+    "READERS",
     "Columns",
     "JudgeSettings",
     "Settings",
+    "check_reads_sets",
     "read_settings",
     "shown_judge",
     "shown_url",
@@ -36,6 +43,8 @@ _STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 EVALUATORS = ("mcq_judge", "mcq_regex", "mcq_analogy", "mcq_similarity")
 """Our evaluators, as a configuration is nested by their names."""
+
+_READ_SETS = ("mcq_judge",)
 
 
 def shown_url(url: str | None) -> str:
@@ -95,8 +104,10 @@ class Columns(BaseModel):
     order: str | None = None
 
 
-# Settings of how rows are read or shown; they change no generation.
-_READERS = {"judge", "analogy", "similarity", "logprob", "table_rows", "batch_size"}
+READERS = frozenset(
+    {"judge", "regex", "analogy", "similarity", "logprob", "table_rows", "batch_size", "cache"}
+)
+"""Settings of how rows are read or shown; they change no generation."""
 
 
 class Settings(BaseModel):
@@ -119,7 +130,14 @@ class Settings(BaseModel):
         input_column: Column handed to a function or pyfunc.
         input_format: ``text`` or ``messages``; None takes what the model speaks.
         columns: Where things stand in the data.
+        several_gold: Of rows with several right options. ``refuse`` stops at the first one;
+            ``any``: an answer that names one of them is right; ``all``: every item asks for
+            all right options, and an answer must name exactly these.
         table_rows: Rows of the tables shown in the browser; Parquet holds all.
+        cache: ``run`` keeps rows on disk while the run is under way, so that the same
+            evaluation started again after a crash goes on where it was; a folder keeps
+            them for good and shares them between runs; ``off`` keeps none.
+        regex: The published parsers.
         analogy: The 8-token analogy match.
         similarity: Embedding similarity.
         logprob: Letter log-probabilities.
@@ -143,7 +161,10 @@ class Settings(BaseModel):
     input_column: str = "prompt"
     input_format: Literal["text", "messages"] | None = None
     columns: Columns = Columns()
+    several_gold: Literal["refuse", "any", "all"] = "refuse"
     table_rows: int = Field(1000, ge=1, le=2000)
+    cache: str = Field("run", min_length=1)
+    regex: RegexSettings = RegexSettings()
     analogy: AnalogySettings = AnalogySettings()
     similarity: SimilaritySettings = SimilaritySettings()
     logprob: LogprobSettings = LogprobSettings()
@@ -157,6 +178,21 @@ class Settings(BaseModel):
     def model_post_init(self, context: Any) -> None:
         """Find the prompt family now, not after an hour of generation."""
         prompt_family(self.protocol, self.template)
+        if self.several_gold != "all":
+            return
+        if self.protocol not in PROTOCOLS_FOR_ALL:
+            raise SettingsError(
+                "protocol",
+                'has no wording that asks for all right options, as several_gold "all" does',
+                self.protocol,
+                f"Use one of {', '.join(PROTOCOLS_FOR_ALL)}.",
+            )
+        if self.logprob.enabled:
+            raise SettingsError(
+                "logprob.enabled",
+                'scores one label at a time and several_gold "all" asks for sets of them',
+                possible="Leave it out.",
+            )
 
     @property
     def decoding(self) -> Decoding:
@@ -167,7 +203,7 @@ class Settings(BaseModel):
     @property
     def measured(self) -> dict[str, Any]:
         """The settings that decide which rows are generated (not how they are read)."""
-        return self.model_dump(exclude=_READERS)
+        return self.model_dump(exclude=set(READERS))
 
     @property
     def fingerprint(self) -> str:
@@ -209,12 +245,27 @@ def read_settings(config: Mapping[str, Any] | None, name: str = "mcq_judge") -> 
         raise _as_settings_error(error) from None
 
 
+def check_reads_sets(evaluator: str, several_gold: str) -> None:
+    """Check that an evaluator can read answers that name several options.
+
+    Raises:
+        SettingsError: All right options are asked for, and it reads single ones only.
+    """
+    if several_gold == "all" and evaluator not in _READ_SETS:
+        raise SettingsError(
+            evaluator,
+            'reads single options, and several_gold "all" asks for every right one',
+            possible=f'Use {", ".join(_READ_SETS)}, or several_gold "any".',
+        )
+
+
 _ROOMS: dict[str, type[BaseModel]] = {
     "judge": JudgeSettings,
     "judge.prices": Prices,
     "judge.panel": JudgeSettings,
     "judge.panel.prices": Prices,
     "columns": Columns,
+    "regex": RegexSettings,
     "analogy": AnalogySettings,
     "similarity": SimilaritySettings,
     "logprob": LogprobSettings,

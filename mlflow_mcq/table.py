@@ -30,18 +30,22 @@ __all__ = [
     "grades_from",
     "reading_frame",
     "row_id",
+    "storable",
 ]
 
 _GENERATION_COLUMNS = (
     "row_id", "item_id", "protocol", "orientation", "orientation_name", "repeat", "order",
     "question", "options", "gold", "gold_slot", "gold_letter", "labels", "prompt", "generation",
     "token_ids", "n_tokens", "n_prompt_tokens", "finish_reason", "error", "engine",
+    "golds", "gold_policy",
 )  # fmt: skip
 _GRADE_COLUMNS = (
     "row_id", "item_id", "protocol", "orientation", "repeat", "grader", "verdict", "choice",
     "slot", "shown_letter", "gold", "gold_slot", "n_options", "reason", "judge_reply", "judge",
-    "from_prefilter", "error",
+    "from_prefilter", "error", "golds", "choices",
 )  # fmt: skip
+_LATER = {"golds", "gold_policy", "choices"}
+"""Columns that older tables lack: there each item has one gold, and an answer one choice."""
 
 
 def row_id(generation: Generation) -> str:
@@ -55,16 +59,22 @@ def row_id(generation: Generation) -> str:
 
 
 def generations_frame(generations: Iterable[Generation]) -> pd.DataFrame:
-    """One row a generation; ``order``, ``options``, ``labels`` and ``token_ids`` are lists.
+    """One row a generation.
 
-    ``options`` are in the order of the data, ``order[slot]`` says which one was shown
-    where; ``prompt`` is the exact text that reached the model.
+    ``order``, ``options``, ``labels``, ``token_ids`` and ``golds`` are lists. ``options`` are
+    in the order of the data, ``order[slot]`` says which one was shown where; ``prompt`` is
+    the exact text that reached the model. ``golds`` holds every right option, ``gold`` and
+    ``gold_slot`` one of them; ``gold_letter`` names them all.
     """
     return _frame((_generation_row(generation) for generation in generations), _GENERATION_COLUMNS)
 
 
 def grades_frame(grades: Iterable[Grade]) -> pd.DataFrame:
-    """One row a grade. ``verdict`` is empty exactly where ``error`` says why."""
+    """One row a grade. ``verdict`` is empty exactly where ``error`` says why.
+
+    ``choices`` lists every option that was named, ``golds`` every right one; ``choice`` and
+    ``slot`` are empty where several were named, and ``shown_letter`` names them all.
+    """
     frame = _frame((_grade_row(grade) for grade in grades), _GRADE_COLUMNS)
     return frame.astype({"choice": "Int64", "slot": "Int64"})
 
@@ -115,7 +125,7 @@ def grades_from(frame: pd.DataFrame, generations: Iterable[Generation]) -> tuple
 
 
 def _check_columns(frame: pd.DataFrame, columns: tuple[str, ...], name: str) -> None:
-    missing = [column for column in columns if column not in frame.columns]
+    missing = [c for c in columns if c not in frame.columns and c not in _LATER]
     if missing:
         raise DataError(f"table {name}", "lacks columns", missing)
 
@@ -126,6 +136,8 @@ def _generation_from(row: Mapping[Any, Any]) -> Generation:
         row["question"],
         tuple(map(str, row["options"])),
         int(row["gold"]),
+        also_right=tuple(int(g) for g in row.get("golds", ()) if g != row["gold"]),
+        policy=row.get("gold_policy", "any"),
     )
     order = tuple(int(option) for option in row["order"])
     orientation = Orientation(int(row["orientation"]), row["orientation_name"], order)
@@ -144,6 +156,7 @@ def _generation_from(row: Mapping[Any, Any]) -> Generation:
 
 
 def _grade_from(row: Mapping[Any, Any], generation: Generation) -> Grade:
+    choices = tuple(int(choice) for choice in row.get("choices", ()))
     return Grade(
         generation,
         row["grader"],
@@ -153,6 +166,7 @@ def _grade_from(row: Mapping[Any, Any], generation: Generation) -> Grade:
         row["error"],
         row["judge_reply"],
         row["judge"],
+        choices if len(choices) > 1 else (),
     )
 
 
@@ -167,7 +181,7 @@ def _generation_row(generation: Generation) -> dict[str, Any]:
         "options": list(prompt.item.options),
         "gold": prompt.item.gold,
         "gold_slot": prompt.gold_slot,
-        "gold_letter": prompt.labels[prompt.gold_slot] if prompt.labels else None,
+        "gold_letter": _letters(prompt, prompt.gold_slots),
         "labels": list(prompt.labels),
         "prompt": reply.sent or _as_sent(prompt.content),
         "generation": generation.text,
@@ -177,12 +191,14 @@ def _generation_row(generation: Generation) -> dict[str, Any]:
         "finish_reason": reply.finish_reason,
         "error": reply.error or "",
         "engine": generation.engine,
+        "golds": list(prompt.item.golds),
+        "gold_policy": prompt.item.policy,
     }
 
 
 def _grade_row(grade: Grade) -> dict[str, Any]:
     prompt = grade.generation.prompt
-    letter = prompt.labels[grade.slot] if prompt.labels and grade.slot is not None else None
+    slots = sorted(prompt.orientation.slot_of(choice) for choice in grade.choices)
     return {
         "row_id": row_id(grade.generation),
         **_key(grade.generation),
@@ -190,7 +206,7 @@ def _grade_row(grade: Grade) -> dict[str, Any]:
         "verdict": grade.verdict.value if grade.verdict else None,
         "choice": grade.choice,
         "slot": grade.slot,
-        "shown_letter": letter,
+        "shown_letter": _letters(prompt, slots),
         "gold": prompt.item.gold,
         "gold_slot": prompt.gold_slot,
         "n_options": len(prompt.item.options),
@@ -199,7 +215,13 @@ def _grade_row(grade: Grade) -> dict[str, Any]:
         "judge": grade.judge,
         "from_prefilter": grade.grader == "judge" and not grade.judge and not grade.error,
         "error": grade.error,
+        "golds": list(prompt.item.golds),
+        "choices": list(grade.choices),
     }
+
+
+def _letters(prompt: Prompt, slots: Iterable[int]) -> str | None:
+    return ", ".join(prompt.labels[slot] for slot in slots if prompt.labels) or None
 
 
 def _key(generation: Generation) -> dict[str, Any]:
@@ -215,11 +237,11 @@ def _as_sent(content: Conversation) -> str:
 
 
 def _frame(rows: Iterable[dict[str, Any]], columns: tuple[str, ...]) -> pd.DataFrame:
-    storable = ({k: _storable(v) for k, v in row.items()} for row in rows)
-    return pd.DataFrame(list(storable), columns=list(columns))
+    stored = ({k: storable(v) for k, v in row.items()} for row in rows)
+    return pd.DataFrame(list(stored), columns=list(columns))
 
 
-def _storable(value: Any) -> Any:
+def storable(value: Any) -> Any:
     """A text that UTF-8 can hold: a lone surrogate is written as its escape.
 
     Byte-level tokenizers emit halves of characters; one of them in a million rows would
@@ -228,5 +250,5 @@ def _storable(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode("utf-8")
     if isinstance(value, list):
-        return [_storable(one) for one in value]
+        return [storable(one) for one in value]
     return value

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 from mlflow_mcq.datasets.frame import Row
@@ -10,14 +12,20 @@ from mlflow_mcq.doors import Engine
 from mlflow_mcq.engines.chat_engine import ChatEngine
 from mlflow_mcq.engines.chat_pyfunc import chat_predict
 from mlflow_mcq.engines.handle import ModelHandle
+from mlflow_mcq.engines.kept import KeptEngine
+from mlflow_mcq.engines.local import LocalChat
 from mlflow_mcq.engines.pyfunc import CallableEngine, is_raw_transformers
 from mlflow_mcq.engines.stored import StoredEngine
 from mlflow_mcq.errors import DataError, ModelError, SettingsError
-from mlflow_mcq.settings import Settings
+from mlflow_mcq.pipeline import data_digest
+from mlflow_mcq.records import Request
+from mlflow_mcq.settings import READERS, Settings
+from mlflow_mcq.store.journal import Journal, open_journal
 
-_MAKING = set(Settings.model_fields) - {"judge", "columns", "table_rows", "batch_size", "seed"}
+# The seed stays out: it draws samples of rows to check, too.
+_MAKING = set(Settings.model_fields) - READERS - {"columns", "several_gold", "seed"}
 
-__all__ = ["engine_of", "logged_model_id", "speaks_chat", "stored_answers"]
+__all__ = ["engine_of", "kept", "logged_model_id", "speaks_chat", "stored_answers"]
 
 
 def engine_of(model: Any, settings: Settings, output_column: str | None = None) -> Engine:
@@ -48,7 +56,7 @@ def engine_of(model: Any, settings: Settings, output_column: str | None = None) 
             "mlflow_mcq.local_model(pipe.model, pipe.tokenizer).",
         )
     if _is_logged_transformers(model):
-        return _from_pipeline(model.get_raw_model(), settings)
+        return _from_pipeline(model.get_raw_model(), settings, logged_model_id(model) or "")
     chat = chat_predict(model)
     name = logged_model_id(model) or getattr(function, "__qualname__", type(model).__name__)
     return CallableEngine(
@@ -59,6 +67,41 @@ def engine_of(model: Any, settings: Settings, output_column: str | None = None) 
         fingerprint=str(name),
         output_column=output_column,
     )
+
+
+def kept(
+    engine: Engine, requests: Sequence[Request], settings: Settings
+) -> tuple[Engine, Journal | None]:
+    """The engine with its answers kept on disk while the run is under way, where that is safe.
+
+    It is safe where the name of the model says what it is: weights read from disk, a server,
+    stored answers. A function, or a model that its owner has in memory, is never taken up
+    again: it may have changed since.
+
+    Returns:
+        The engine to use, and the folder to close at the end; none where nothing is kept.
+
+    Raises:
+        StoreError: The same evaluation is under way already, or the folder cannot be used.
+    """
+    stored = isinstance(engine, StoredEngine)
+    if not stored and not _named_for_good(engine):
+        return engine, None
+    items = {request.prompt.item.id: request.prompt.item for request in requests}
+    texts = engine.digest if isinstance(engine, StoredEngine) else ""
+    origin = str(getattr(getattr(engine, "chat", None), "origin", ""))
+    parts = (engine.fingerprint, origin, texts, settings.fingerprint, data_digest(items.values()))
+    name = hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]
+    journal = open_journal(settings.cache, name)
+    if journal is None or not isinstance(engine, ChatEngine):
+        return engine, journal
+    return KeptEngine(engine, journal.rows), journal
+
+
+def _named_for_good(engine: Engine) -> bool:
+    if not isinstance(engine, ChatEngine):
+        return False
+    return not isinstance(engine.chat, LocalChat) or bool(engine.chat.origin)
 
 
 def speaks_chat(engine: Engine, settings: Settings) -> bool:
@@ -136,9 +179,7 @@ def _is_logged_transformers(model: Any) -> bool:
     return "transformers" in flavors
 
 
-def _from_pipeline(pipeline: Any, settings: Settings) -> Engine:
-    from mlflow_mcq.engines.local import LocalChat
-
+def _from_pipeline(pipeline: Any, settings: Settings, origin: str) -> Engine:
     model, tokenizer = getattr(pipeline, "model", None), getattr(pipeline, "tokenizer", None)
     if tokenizer is None or not callable(getattr(model, "generate", None)):
         raise ModelError(
@@ -146,4 +187,6 @@ def _from_pipeline(pipeline: Any, settings: Settings) -> Engine:
             "the logged transformers model must be a text-generation model with its tokenizer",
             type(pipeline).__name__,
         )
-    return ChatEngine(LocalChat(model, tokenizer, batch_size=settings.batch_size))
+    chat = LocalChat(model, tokenizer, batch_size=settings.batch_size)
+    chat.origin = origin  # a logged model never changes
+    return ChatEngine(chat)

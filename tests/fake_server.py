@@ -45,6 +45,19 @@ def completion(text: str | None, finish_reason: str = "stop", **message: Any) ->
     }
 
 
+def listed(tokens: dict[str, float], *, plain: bool = False) -> Answer:
+    """An answer of one token with the likeliest ones, by their log-probabilities.
+
+    ``plain`` has the shape of the completions endpoint.
+    """
+    answer = completion(next(iter(tokens), ""), "length")
+    assert isinstance(answer, dict)
+    tops = [{"token": token, "logprob": value, "bytes": None} for token, value in tokens.items()]
+    chat = {"content": [{**tops[0], "top_logprobs": tops}] if tops else []}
+    answer["body"]["choices"][0]["logprobs"] = {"top_logprobs": [tokens]} if plain else chat
+    return answer
+
+
 def refused(status: int, message: str, **error: Any) -> Answer:
     """An error as OpenAI's own server words it."""
     return {"status": status, "body": {"error": {"message": message, **error}}}

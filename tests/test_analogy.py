@@ -11,7 +11,7 @@ from mlflow_mcq.doors import Grader, Tokenizer
 from mlflow_mcq.engines.tokenizer import ReplyTokenizer, load_tokenizer
 from mlflow_mcq.errors import ModelError, SettingsError
 from mlflow_mcq.graders import AnalogyGrader
-from mlflow_mcq.graders.analogy import analogy_numbers, match_window, unwinnable
+from mlflow_mcq.graders.analogy import analogy_numbers, fewest_tokens, match_window, unwinnable
 from mlflow_mcq.graders.mentions import begins_with, mentions
 from mlflow_mcq.reader_settings import AnalogySettings
 from mlflow_mcq.records import Generation, Grade, Item, Orientation, Prompt, Reply, Verdict
@@ -241,6 +241,20 @@ def test_golds_longer_than_the_window_are_found_before_the_run():
     ]
     assert [item.id for item in unwinnable(items, tokenizer)] == ["long"]
     assert [item.id for item in unwinnable(items, tokenizer, window=2)] == ["short", "long"]
+
+
+@pytest.mark.parametrize(
+    ("gold", "n_tokens"),
+    [
+        pytest.param("pine", 1, id="short at the start of a reply"),
+        pytest.param("oak", 1, id="short after a blank"),
+        pytest.param("PINE", 1, id="capitals are long, and small letters match them"),
+        pytest.param(" pine\n", 1, id="white space around it is not written"),
+        pytest.param("elm", 3, id="long in both forms"),
+    ],
+)
+def test_a_gold_has_the_length_of_its_shortest_form(gold, n_tokens):
+    assert fewest_tokens(gold, Pieces("pine", " oak")) == n_tokens
 
 
 def test_numbers_with_double_matches_in_and_out():

@@ -404,6 +404,17 @@ def test_check_takes_a_sample_that_does_not_depend_on_the_order_of_rows():
     assert {last_message(q.content) for q in chat.asked} == first
 
 
+def test_check_draws_a_hundred_rows_with_the_seed():
+    chat = ScriptedChat(always("A"))
+    grader, grades = settled_grades(chat, 130)
+    drawn = []
+    for seed in (0, 0, 1):
+        chat.asked.clear()
+        assert grader.check(grades, seed).n == len(chat.asked) == 100
+        drawn.append({last_message(q.content) for q in chat.asked})
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
 def test_check_looks_only_at_rows_that_the_strict_rule_settled_with_a_choice():
     chat = ScriptedChat(always("A"))
     grader = judge(chat)

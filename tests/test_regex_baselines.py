@@ -14,6 +14,7 @@ from mlflow_mcq.graders.regex import (
     last_bounded_choice,
     mmlu_pro_choice,
 )
+from mlflow_mcq.reader_settings import RegexSettings
 
 FOUR = tuple("ABCD")
 TEN = tuple("ABCDEFGHIJ")
@@ -56,7 +57,8 @@ def test_what_a_published_parser_would_have_said(parse, reply, labels, slot):
 
 
 def test_two_run_unless_others_are_named():
-    assert [*REGEX_GRADERS] == ["regex_naive", "regex_bounded"]
+    assert [*REGEX_GRADERS] == ["regex_naive", "regex_bounded"] == [*RegexSettings().parsers]
+    assert [*ALL_REGEX_GRADERS] == [*RegexSettings(parsers="all").parsers]
     assert {*REGEX_GRADERS} < {*ALL_REGEX_GRADERS}
     assert all(grader.name == name for name, grader in ALL_REGEX_GRADERS.items())
     assert all(grader.parse.__doc__ for grader in ALL_REGEX_GRADERS.values())

@@ -314,14 +314,17 @@ MEASURED = {
     "input_column": "text",
     "input_format": "messages",
     "columns": {"answer": "key"},
+    "several_gold": "any",
 }
 NOT_MEASURED = {
     "judge": JUDGE,
     "batch_size": 2,
     "table_rows": 10,
+    "regex": {"parsers": "all"},
     "analogy": {"window": 4},
     "similarity": {"encoder": "demo:minilm"},
     "logprob": {"enabled": True},
+    "cache": "off",
 }
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from mlflow_mcq.datasets.answers import AnswerKey, Counting, read_answer
+from mlflow_mcq.datasets.answers import AnswerKey, Counting
+from mlflow_mcq.datasets.several_gold import SeveralGold, read_answers, under_policy
 from mlflow_mcq.errors import DataError
 from mlflow_mcq.orientations import letters_for
 from mlflow_mcq.records import Item
@@ -67,7 +68,10 @@ def as_frame(data: object) -> pd.DataFrame:
 
 
 def read_rows(
-    frame: pd.DataFrame, columns: Columns, targets: Sequence[object] | None = None
+    frame: pd.DataFrame,
+    columns: Columns,
+    targets: Sequence[object] | None = None,
+    several_gold: SeveralGold = "refuse",
 ) -> list[Row]:
     """Read every row, in order.
 
@@ -75,6 +79,7 @@ def read_rows(
         frame: The data.
         columns: Where things stand; None entries are looked for.
         targets: MLflow's own answers by position; they win over a column.
+        several_gold: What a row with several right options comes to.
 
     Raises:
         DataError: A column is missing, or a row cannot be read; the message names it.
@@ -91,7 +96,8 @@ def read_rows(
     counting = Counting()
     for position, cells in enumerate(_cells(frame)):
         answer = targets[position] if targets is not None else cells[where.answer]
-        rows.append(_read_row(cells, where, answer, position, counting))
+        row = _read_row(cells, where, answer, position, counting)
+        rows.append(replace(row, item=under_policy(row.item, several_gold, row.who)))
     return rows
 
 
@@ -197,11 +203,12 @@ def _read_row(
     labels = labels or letters_for(len(options))
     if len(options) < 2:
         raise DataError(who, "an item needs at least two options", options)
-    gold = read_answer(answer, AnswerKey(options, labels), where.answer_as, who, counting)
+    key = AnswerKey(options, labels)
+    gold, *more = read_answers(answer, key, where.answer_as, who, counting)
     used = {where.question, where.options, where.answer, where.id, *where.letters}
     meta = {k: _plain(v) for k, v in cells.items() if k not in used and not _missing(v)}
     try:
-        return Row(Item(item_id, question, tuple(options), gold, meta), cells, who)
+        return Row(Item(item_id, question, tuple(options), gold, meta, (*more,)), cells, who)
     except DataError as error:
         raise DataError(who, *error.args[1:]) from None
 

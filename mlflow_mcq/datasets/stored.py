@@ -62,10 +62,10 @@ def read_stored(
     answers = []
     for row, text in zip(rows, texts, strict=True):
         item = items.setdefault(row.item.id, row.item)
-        if (item.question, item.options, item.gold) != (
+        if (item.question, item.options, item.golds) != (
             row.item.question,
             row.item.options,
-            row.item.gold,
+            row.item.golds,
         ):
             raise DataError(
                 row.who,

@@ -31,7 +31,8 @@ class Thresholds:
 
     Attributes:
         judge_agreement: A judge that agrees less with plain labels is unreliable.
-        regex_disagreement: More than this, and a parser would tell another story.
+        regex_disagreement: More than this share of rows with a wrong letter, or a letter for
+            no answer, and a parser tells another story.
         judge_errors: More rows than this without a verdict.
         logprob_disagreement: More than this, and label log-probabilities are another
             measurement than the answers.
@@ -76,15 +77,31 @@ def _judge_fails_exam(metrics: Mapping[str, float], limits: Thresholds) -> Alarm
 
 
 def _judge_misreads_labels(metrics: Mapping[str, float], limits: Thresholds) -> Alarm | None:
-    agreement = metrics.get("judge/strict_agreement")
-    if agreement is None or agreement >= limits.judge_agreement:
-        return None
     n_checked = metrics.get("judge/n_checked", 0.0)
+    n_failed = metrics.get("judge/n_check_failed", 0.0)
+    agreement = metrics.get("judge/strict_agreement")
+    # Rows that it could not read are in no agreement: a judge that answers one plain label
+    # of a hundred, and that one right, would pass.
+    silent = n_failed > (1 - limits.judge_agreement) * n_checked
+    if not silent and (agreement is None or agreement >= limits.judge_agreement):
+        return None
     return Alarm(
         "judge_unreliable",
         f"the judge must read at least {limits.judge_agreement:.0%} of plain labels right",
-        f"it read {agreement:.0%} of {n_checked:.0f} answers that are nothing but a label",
+        _plain_labels(metrics, agreement, n_checked - n_failed)
+        + (f", and could not be read on {n_failed:.0f} more" if n_failed else ""),
         "Do not report judged numbers; name a stronger judge.",
+    )
+
+
+def _plain_labels(metrics: Mapping[str, float], agreement: float | None, n_read: float) -> str:
+    if agreement is None:
+        return "it read none of the answers that are nothing but a label"
+    low, high = (metrics.get(f"judge/strict_agreement_{end}") for end in ("low", "high"))
+    interval = "" if low is None or high is None else f" (95 % interval {low:.0%} to {high:.0%})"
+    return (
+        f"it read {agreement:.0%} of {n_read:.0f} answers right{interval} that are nothing but "
+        "a label"
     )
 
 
@@ -112,14 +129,24 @@ def _generations_failed(metrics: Mapping[str, float], limits: Thresholds) -> Ala
 
 
 def _regex_differs(metrics: Mapping[str, float], limits: Thresholds) -> Alarm | None:
+    # The spot check leaves out rows on which a parser finds nothing: those show as missing.
+    parsers = [name[: -len("/spot_rate")] for name in metrics if name.endswith("/spot_rate")]
+    found = [
+        f"{parser} misreads {metrics[f'{parser}/spot_rate']:.1%} of "
+        f"{metrics.get(f'{parser}/spot_n', 0.0):.0f} rows"
+        for parser in parsers
+        if metrics[f"{parser}/spot_rate"] > limits.regex_disagreement
+    ]
     differs = metrics.get("judge/regex_bounded_disagreement", 0.0)
-    if differs <= limits.regex_disagreement:
+    if differs > limits.regex_disagreement:
+        found.append(f"regex_bounded and the judge differ on {differs:.1%} of all rows")
+    if not found:
         return None
     return Alarm(
         "regex_judge_disagreement",
-        f"regex and judge may differ on at most {limits.regex_disagreement:.0%} of rows",
-        f"they differ on {differs:.1%}",
-        "Read the differing rows at the top of mcq_grades before comparing with a paper.",
+        f"a parser may misread at most {limits.regex_disagreement:.0%} of rows",
+        "; ".join(found),
+        "Do not report the numbers of these parsers alone; the rows stand first in mcq_grades.",
     )
 
 
@@ -135,15 +162,34 @@ def _prompts_too_long(metrics: Mapping[str, float], limits: Thresholds) -> Alarm
     )
 
 
+def _golds_too_long(metrics: Mapping[str, float], limits: Thresholds) -> Alarm | None:
+    n_items = metrics.get("analogy/n_unwinnable", 0.0)
+    if not n_items:
+        return None
+    return Alarm(
+        "unwinnable_items",
+        "every gold must fit the window of tokens that the analogy match reads",
+        f"{n_items:.0f} items have a longer one, so that no reply to them can be right",
+        "See mcq_unwinnable; leave these items out, or widen analogy.window and say so.",
+    )
+
+
 def _logprob_differs(metrics: Mapping[str, float], limits: Thresholds) -> Alarm | None:
     differs = metrics.get("logprob/generation_disagreement", 0.0)
-    if differs <= limits.logprob_disagreement:
+    # A model that refuses half of the rows may agree on all others.
+    shift = metrics.get("logprob/accuracy_shift", 0.0)
+    found = []
+    if differs > limits.logprob_disagreement:
+        found.append(f"they differ on {differs:.1%} of the rows whose answer names an option")
+    if abs(shift) > limits.logprob_disagreement:
+        found.append(f"accuracy by log-probability less that of the answers is {shift:+.1%}")
+    if not found:
         return None
     return Alarm(
         "logprob_diagnostic_only",
         "label log-probabilities and answers may differ on at most "
-        f"{limits.logprob_disagreement:.0%} of rows",
-        f"they differ on {differs:.1%} of the rows whose answer names an option",
+        f"{limits.logprob_disagreement:.0%} of rows, and in accuracy by as much",
+        "; ".join(found),
         "Report the generated answers; logprob/... says nothing about what users will read.",
     )
 
@@ -155,6 +201,7 @@ _RULES: tuple[Callable[[Mapping[str, float], Thresholds], Alarm | None], ...] = 
     _generations_failed,
     _regex_differs,
     _prompts_too_long,
+    _golds_too_long,
     _logprob_differs,
 )
 """The gravest first."""

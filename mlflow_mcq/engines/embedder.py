@@ -62,7 +62,8 @@ class SentenceEmbedder:
 
     Attributes:
         seconds: Time spent in `embed` so far, loading the model included.
-        n_encoded: Texts that the model encoded so far; the others were known.
+        n_encoded: Texts that the model encoded so far.
+        n_cached: Texts whose vectors were on disk already.
 
     Raises:
         ModelError: The model cannot be loaded (at first use).
@@ -76,6 +77,7 @@ class SentenceEmbedder:
         self.cache_dir = cache_dir
         self.seconds = 0.0
         self.n_encoded = 0
+        self.n_cached = 0
         self._model: Any = None
         self._cache: VectorCache | None = None
         self._fingerprint = ""
@@ -105,6 +107,7 @@ class SentenceEmbedder:
         distinct = dict.fromkeys(texts)
         known = {text: self._cache.get(text) for text in distinct} if self._cache else {}
         vectors = {text: vector for text, vector in known.items() if vector is not None}
+        self.n_cached += len(vectors)
         # Alike in length within a batch: little padding, and a lack of memory shows first.
         unknown = sorted((text for text in distinct if text not in vectors), key=len, reverse=True)
         if unknown:

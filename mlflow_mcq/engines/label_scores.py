@@ -20,7 +20,7 @@ from mlflow_mcq.engines.memory import within_memory
 from mlflow_mcq.engines.weights import longest_text
 from mlflow_mcq.errors import ModelError
 from mlflow_mcq.records import Conversation, Decoding, Prompt, Query
-from mlflow_mcq.scores import LabelScores
+from mlflow_mcq.scores import LabelScores, check_labels
 
 __all__ = ["LabelScorer", "without_longer"]
 
@@ -84,14 +84,7 @@ class LabelScorer:
             ModelError: A prompt shows no labels, two labels have the same tokens, or
                 the tokenizer has no chat template for chat messages.
         """
-        for prompt in prompts:
-            if not prompt.labels:
-                raise ModelError(
-                    f"prompt of item {prompt.item.id!r}",
-                    "shows no labels, so there is nothing whose log-probability could be read",
-                    prompt.protocol,
-                    "Use a protocol with letters, or switch logprob.enabled off.",
-                )
+        check_labels(prompts)
         plans: dict[tuple[Conversation, tuple[str, ...]], _Plan] = {}
         for prompt in prompts:
             key = (prompt.content, prompt.labels)

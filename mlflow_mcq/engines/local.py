@@ -18,7 +18,7 @@ from mlflow_mcq.engines.decoding import (
 )
 from mlflow_mcq.engines.memory import within_memory
 from mlflow_mcq.engines.prefix import SharedPrefix, families
-from mlflow_mcq.engines.weights import longest_text, weights_fingerprint
+from mlflow_mcq.engines.weights import longest_text, weights_fingerprint, weights_origin
 from mlflow_mcq.errors import ModelError
 from mlflow_mcq.records import Decoding, Message, Query, Reply
 
@@ -50,6 +50,8 @@ class LocalChat:
         fingerprint: Twelve hex digits over configuration, weights and chat template.
         deterministic: Always True: sampling is seeded row by row.
         speaks_chat: The tokenizer has a chat template.
+        origin: Where the weights were read; empty for a model that its owner has in memory,
+            and may change, or hang hooks on, between two rows.
 
     Raises:
         ModelError: ``model`` cannot generate.
@@ -68,6 +70,7 @@ class LocalChat:
         self.tokenizer = tokenizer
         self.batch_size = max(1, batch_size)
         self._prefix_shown = self._prefix_fails = False
+        self.origin = ""
         self.speaks_chat: bool = bool(getattr(tokenizer, "chat_template", None))
         self.fingerprint: str = weights_fingerprint(
             model, getattr(tokenizer, "chat_template", None)
@@ -294,7 +297,9 @@ def load_local(path_or_name: str, batch_size: int = 8) -> LocalChat:
     # float32 on a CPU: half precision is slow there and moves near ties.
     dtype = "float32" if device.type == "cpu" else "auto"
     model, tokenizer = load_weights(path_or_name, dtype)
-    return LocalChat(model.to(device), tokenizer, batch_size)
+    chat = LocalChat(model.to(device), tokenizer, batch_size)
+    chat.origin = weights_origin(path_or_name, model)
+    return chat
 
 
 def load_weights(path_or_name: str, dtype: str, **options: Any) -> tuple[Any, Any]:

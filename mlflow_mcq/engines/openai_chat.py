@@ -7,10 +7,10 @@ import hashlib
 import os
 import queue
 import threading
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from mlflow_mcq.engines.replies import read_completion, redacted, told
@@ -23,7 +23,7 @@ __all__ = ["OpenAIChat"]
 _SHORTEST_KEY = 8
 """Shorter secrets are words that a model may well say."""
 
-_Answers = queue.SimpleQueue["tuple[int, Reply] | None"]
+T = TypeVar("T")
 
 
 class OpenAIChat:
@@ -91,17 +91,33 @@ class OpenAIChat:
 
         A consumer that stops early, by ``close`` or by an exception, ends all calls.
         """
-        answers: _Answers = queue.SimpleQueue()
+
+        async def one(client: Any, query: Query) -> Reply:
+            return await self._answer(client, query, decoding)
+
+        yield from self.each(queries, one)
+
+    def each(
+        self, queries: Sequence[Query], one: Callable[[Any, Query], Awaitable[T]]
+    ) -> Iterator[tuple[int, T]]:
+        """Yield ``(place, result)`` of something done once a query, several at a time.
+
+        Args:
+            queries: What to ask.
+            one: Is given the client of the SDK and a query. What it raises ends all.
+        """
+        answers: queue.SimpleQueue[tuple[int, T] | None] = queue.SimpleQueue()
         with _background_loop() as loop:
-            work = asyncio.run_coroutine_threadsafe(
-                self._answer_all(queries, decoding, answers), loop
-            )
+            work = asyncio.run_coroutine_threadsafe(self._each(queries, one, answers), loop)
             while (answer := answers.get()) is not None:
                 yield answer
             work.result()
 
-    async def _answer_all(
-        self, queries: Sequence[Query], decoding: Decoding, answers: _Answers
+    async def _each(
+        self,
+        queries: Sequence[Query],
+        one: Callable[[Any, Query], Awaitable[T]],
+        answers: queue.SimpleQueue[tuple[int, T] | None],
     ) -> None:
         # Workers share one iterator: never more calls in flight than workers, and no
         # ten thousand waiting tasks.
@@ -109,7 +125,7 @@ class OpenAIChat:
 
         async def work(client: Any) -> None:
             for place in places:
-                answers.put((place, await self._answer(client, queries[place], decoding)))
+                answers.put((place, await one(client, queries[place])))
 
         try:
             async with self._client() as client:
@@ -121,10 +137,10 @@ class OpenAIChat:
     async def _answer(self, client: Any, query: Query, decoding: Decoding) -> Reply:
         secrets = self._secrets()
         try:
-            got = await self._call(client, query, decoding)
+            got = await self.completion(client, query, decoding)
             reply = read_completion(got, plain=isinstance(query.content, str), secrets=secrets)
         except Exception as error:  # noqa: BLE001  one bad row must not lose the others
-            return Reply(None, redacted(told(error), secrets))
+            return Reply(None, self.told(error))
         # A server that echoes its headers would put the key into every table.
         text = reply.text
         for secret in secrets:
@@ -132,23 +148,29 @@ class OpenAIChat:
                 text = text.replace(secret, "[redacted]")
         return replace(reply, text=text)
 
-    async def _call(self, client: Any, query: Query, decoding: Decoding) -> Any:
+    def told(self, error: BaseException) -> str:
+        """What went wrong in one line, without secrets."""
+        return redacted(told(error), self._secrets())
+
+    async def completion(self, client: Any, query: Query, decoding: Decoding, **more: Any) -> Any:
+        """One completion as the SDK returns it; ``more`` goes with the request as it is."""
         import openai
 
-        plain = isinstance(query.content, str)
+        plain, limit = isinstance(query.content, str), decoding.max_new_tokens
         tried = "max_tokens" if plain else self._limit_name
         try:
-            return await self._create(client, query, decoding, tried)
+            return await self._create(client, query, decoding, {**more, tried: limit})
         except openai.BadRequestError as error:
             # Newer models of OpenAI refuse the name that every other server knows.
             if plain or tried != "max_tokens" or "max_completion_tokens" not in str(error):
                 raise
         self._limit_name = "max_completion_tokens"
-        return await self._create(client, query, decoding, self._limit_name)
+        return await self._create(client, query, decoding, {**more, self._limit_name: limit})
 
-    async def _create(self, client: Any, query: Query, decoding: Decoding, limit: str) -> Any:
-        options = {"model": self.model, **_options(decoding, query.seed)}
-        options[limit] = decoding.max_new_tokens
+    async def _create(
+        self, client: Any, query: Query, decoding: Decoding, more: dict[str, Any]
+    ) -> Any:
+        options = {"model": self.model, **_options(decoding, query.seed), **more}
         if isinstance(query.content, str):
             return await client.completions.create(prompt=query.content, **options)
         messages = [{"role": m.role, "content": m.content} for m in query.content]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -29,6 +31,12 @@ class StoredEngine:
     def __init__(self, texts: Mapping[StoredKey, Any], fingerprint: str = "stored") -> None:
         self._texts = texts
         self.fingerprint: str = fingerprint
+
+    @property
+    def digest(self) -> str:
+        """Twelve hex digits over all the answers."""
+        text = json.dumps([[*key, str(value)] for key, value in self._texts.items()])
+        return hashlib.sha256(text.encode("ascii")).hexdigest()[:12]
 
     def generate(self, requests: Sequence[Request], decoding: Decoding) -> Iterator[Generation]:
         """Yield the stored answers in the order of the requests.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from pathlib import Path
 from typing import Any
 
-__all__ = ["longest_text", "weights_fingerprint"]
+__all__ = ["longest_text", "weights_fingerprint", "weights_origin"]
 
 _SAMPLES = 64
 # Where a checkpoint lies and which version wrote it do not change its answers: the same
@@ -40,3 +41,19 @@ def weights_fingerprint(model: Any, chat_template: object = None) -> str:
             sample = flat[:: max(1, flat.numel() // _SAMPLES)][:_SAMPLES]
             digest.update(sample.float().cpu().numpy().tobytes())
     return digest.hexdigest()[:12]
+
+
+def weights_origin(path_or_name: str, model: Any) -> str:
+    """Twelve hex digits over where weights were read and in which state they were.
+
+    A folder counts with the size and time of each file, a hub name with its commit: the
+    fingerprint looks at some values of each weight, and rows kept on disk must not
+    outlive any change.
+    """
+    folder = Path(path_or_name)
+    state: list[object] = [path_or_name, getattr(model.config, "_commit_hash", None)]
+    if folder.is_dir():
+        files = sorted(path for path in folder.iterdir() if path.is_file())
+        state = [str(folder.resolve())]
+        state += [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files]
+    return hashlib.sha256(json.dumps(state, default=str).encode()).hexdigest()[:12]

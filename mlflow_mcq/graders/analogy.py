@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 from mlflow_mcq.doors import Tokenizer
 from mlflow_mcq.errors import SettingsError
-from mlflow_mcq.graders.mentions import mentions
-from mlflow_mcq.graders.missing import no_answer
+from mlflow_mcq.graders.mentions import mentions, plain
+from mlflow_mcq.graders.missing import asks_for_sets, no_answer
 from mlflow_mcq.graders.thought import Answer, visible_answer
 from mlflow_mcq.reader_settings import AnalogySettings
 from mlflow_mcq.records import Generation, Grade, Item, Reply, Verdict
 
-__all__ = ["AnalogyGrader", "analogy_numbers", "match_window", "unwinnable"]
+__all__ = ["AnalogyGrader", "analogy_numbers", "fewest_tokens", "match_window", "unwinnable"]
 
 UNVERIFIED = "window_unverified"
 """Ends the reason of a row whose window was not measured with the model's tokens."""
@@ -96,7 +96,8 @@ class AnalogyGrader:
     def grade(self, generations: Sequence[Generation]) -> Iterator[Grade]:
         """Yield one grade for each generation, in their order."""
         for generation in generations:
-            yield no_answer(generation, self.name) or self._read(generation)
+            settled = no_answer(generation, self.name) or asks_for_sets(generation, self.name)
+            yield settled or self._read(generation)
 
     def _read(self, generation: Generation) -> Grade:
         answer = visible_answer(generation)
@@ -134,21 +135,30 @@ def _begins(text: str, window: str) -> bool:
 def unwinnable(
     items: Iterable[Item], tokenizer: Tokenizer, window: int = _DEFAULT.window
 ) -> list[Item]:
-    """The items whose gold has more tokens than the window: no reply can be right.
+    """The items whose golds all have more tokens than the window: no reply can be right.
 
-    Counted at the start of a reply and after a blank, whichever is shorter. Report them
-    before the run: they lower every model's accuracy alike.
+    Report them before the run: they lower every model's accuracy alike.
 
     Args:
         items: To be run.
         tokenizer: That of the model to be evaluated.
         window: Tokens read.
     """
+    return [
+        item
+        for item in items
+        if all(fewest_tokens(item.options[gold], tokenizer) > window for gold in item.golds)
+    ]
 
-    def tokens(text: str) -> int:
-        return min(len(tokenizer.encode(text)), len(tokenizer.encode(" " + text)))
 
-    return [item for item in items if tokens(item.options[item.gold].strip()) > window]
+def fewest_tokens(text: str, tokenizer: Tokenizer) -> int:
+    """The fewest tokens in which a reply can spell a text so that a window mentions it.
+
+    At the start of a reply and after a blank, as written and as folded: a gold in capitals
+    is long in tokens, and the same words in small letters match it too.
+    """
+    forms = {text.strip(), plain(text)}
+    return min(len(tokenizer.encode(lead + form)) for form in forms for lead in ("", " "))
 
 
 def analogy_numbers(grades: Iterable[Grade]) -> dict[str, float]:

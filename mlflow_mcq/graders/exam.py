@@ -31,7 +31,7 @@ from mlflow_mcq.reliability import (
     wilson,
 )
 
-__all__ = ["ExamReply", "ExamReport", "Thresholds", "examine_judge", "load_exam"]
+__all__ = ["ExamMark", "ExamReply", "ExamReport", "Thresholds", "examine_judge", "load_exam"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,22 @@ _THRESHOLDS = Thresholds()
 
 
 @dataclass(frozen=True, slots=True)
+class ExamMark:
+    """One reply of the exam beside what the judge made of it.
+
+    Attributes:
+        reply: The reply with its label.
+        reading: What the judge said.
+        right: The verdict is the label and, in the extract shape, so is the slot; False
+            where the judge could not be read.
+    """
+
+    reply: ExamReply
+    reading: ExamReading
+    right: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ExamReport:
     """How a judge did in the exam.
 
@@ -70,6 +86,7 @@ class ExamReport:
         by_kind: (kind, replies, errors, right ones), in order of kind. Right is the
             verdict and, in the extract shape, the slot.
         thresholds: What it is held against.
+        marks: Every reply with its reading, in order of id.
     """
 
     judge: str
@@ -83,6 +100,7 @@ class ExamReport:
     preference: ChiSquare
     by_kind: tuple[tuple[str, int, int, int], ...]
     thresholds: Thresholds = _THRESHOLDS
+    marks: tuple[ExamMark, ...] = ()
 
     @property
     def error_rate(self) -> float:
@@ -214,9 +232,9 @@ def _report(
     readings: dict[str, ExamReading],
     thresholds: Thresholds,
 ) -> ExamReport:
-    rows = [(reply, readings[reply.id]) for reply in asked]
-    read = [(reply, seen, seen.verdict) for reply, seen in rows if seen.verdict is not None]
     extract = grader.settings.shape == "extract"
+    rows = [_mark(reply, readings[reply.id], extract) for reply in asked]
+    read = [(m.reply, m.reading, m.reading.verdict) for m in rows if m.reading.verdict is not None]
     pairs = [(reply.verdict.value, verdict.value) for reply, _, verdict in read]
     slots = [SlotRead(len(r.options), r.slot, seen.slot) for r, seen, _ in read if extract]
     chosen = [one for one in slots if one.true is not None]
@@ -235,18 +253,21 @@ def _report(
         else Estimate(None, None, None, 0, no_slots),
         letters=letter_bias(slots),
         preference=slot_preference(slots) if extract else ChiSquare(None, 0, None, 0, no_slots),
-        by_kind=_by_kind(rows, extract),
+        by_kind=_by_kind(rows),
         thresholds=thresholds,
+        marks=tuple(rows),
     )
 
 
-def _by_kind(
-    rows: Sequence[tuple[ExamReply, ExamReading]], extract: bool
-) -> tuple[tuple[str, int, int, int], ...]:
+def _mark(reply: ExamReply, seen: ExamReading, extract: bool) -> ExamMark:
+    right = seen.verdict is reply.verdict and (not extract or seen.slot == reply.slot)
+    return ExamMark(reply, seen, right)
+
+
+def _by_kind(marks: Sequence[ExamMark]) -> tuple[tuple[str, int, int, int], ...]:
     counts: dict[str, list[int]] = {}
-    for reply, seen in rows:
-        right = seen.verdict is reply.verdict and (not extract or seen.slot == reply.slot)
-        kind = counts.setdefault(reply.kind, [0, 0, 0])
-        for place, one in enumerate((True, seen.verdict is None, right)):
+    for mark in marks:
+        kind = counts.setdefault(mark.reply.kind, [0, 0, 0])
+        for place, one in enumerate((True, mark.reading.verdict is None, mark.right)):
             kind[place] += one
     return tuple((kind, n, failed, right) for kind, (n, failed, right) in sorted(counts.items()))

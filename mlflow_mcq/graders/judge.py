@@ -13,12 +13,14 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from mlflow_mcq.doors import Chat
 from mlflow_mcq.graders.judge_reply import JudgeReading
 from mlflow_mcq.graders.missing import no_answer
 from mlflow_mcq.graders.seat import Seat, seats_of
 from mlflow_mcq.graders.strict import read_strict
+from mlflow_mcq.graders.strict_set import read_strict_set
 from mlflow_mcq.graders.thought import sent_text
 from mlflow_mcq.graders.usage import Usage
 from mlflow_mcq.graders.votes import Vote, counted
@@ -103,6 +105,11 @@ class JudgeGrader:
         first, *others = (seat.usage for seat in self.seats)
         return sum(others, first)
 
+    def keep_in(self, folder: str | Path) -> None:
+        """Keep the replies of all seats on disk, where the settings name no place of theirs."""
+        for seat in self.seats:
+            seat.keep_in(folder)
+
     def conversation(self, generation: Generation) -> Conversation:
         """Exactly what the first vote on a row asks, for people to read."""
         return self.seats[0].conversation(generation)
@@ -125,15 +132,19 @@ class JudgeGrader:
         """
         yield from self._ask(generations)
 
-    def check(self, grades: Sequence[Grade]) -> JudgeCheck:
+    def check(self, grades: Sequence[Grade], seed: int = 0) -> JudgeCheck:
         """Put a sample of the rows that the strict rule settled to the judge as well.
 
+        At most ``check_rows`` of the settings, whatever the number of rows, each with all
+        votes.
+
         Args:
-            grades: Grades of this grader. The sample depends on the keys of the rows
-                alone, so a resumed run checks the same ones.
+            grades: Grades of this grader.
+            seed: Draws the sample, by the keys of the rows alone: not by their order, so a
+                resumed run checks the same ones.
         """
-        settled = [g for g in grades if g.reason == "strict" and g.choice is not None]
-        settled.sort(key=lambda grade: _lot(grade.generation))
+        settled = [g for g in grades if g.reason == "strict" and g.choices]
+        settled.sort(key=lambda grade: _lot(grade.generation, seed))
         sample = {grade.generation.key: grade for grade in settled[: self.settings.check_rows]}
         read = [*self._ask([grade.generation for grade in sample.values()])]
         n_failed = sum(grade.verdict is None for grade in read)
@@ -144,7 +155,7 @@ class JudgeGrader:
         if judged.verdict is None:
             return False
         if self.settings.shape == "extract":
-            return judged.choice == settled.choice
+            return judged.choices == settled.choices
         return judged.verdict is settled.verdict
 
     def _without_judge(self, generation: Generation) -> Grade | None:
@@ -155,10 +166,12 @@ class JudgeGrader:
         prompt, reply = generation.prompt, generation.reply
         cut = reply.finish_reason == _CUT
         sent = sent_text(generation)
-        reading = read_strict(reply.text, prompt.shown, prompt.labels, sent, cut)
-        if reading.slot is not None:
-            choice = prompt.orientation.order[reading.slot]
-            return Grade.of_choice(generation, self.name, choice, reading.reason)
+        read = read_strict_set if prompt.item.takes_all else read_strict
+        reading = read(reply.text, prompt.shown, prompt.labels, sent, cut)
+        if reading.slots:
+            return Grade.of_choices(
+                generation, self.name, _options(generation, reading.slots), reading.reason
+            )
         if reading.reason == "empty" and cut:
             return Grade.unread(generation, self.name, "truncated")
         return Grade.unread(generation, self.name, reading.reason) if reading.settled else None
@@ -196,16 +209,20 @@ class JudgeGrader:
             if reply.finish_reason == _CUT:
                 error += ": the reply was cut; raise judge.max_tokens"
             return Grade.failed(row, self.name, error, raw)
-        if reading.slot is not None:
-            choice = row.prompt.orientation.order[reading.slot]
-            return Grade.of_choice(row, self.name, choice, "judge", raw)
+        slots = reading.slots if reading.slot is None else (reading.slot,)
+        if slots:
+            return Grade.of_choices(row, self.name, _options(row, slots), "judge", raw)
         if reading.verdict in (None, Verdict.OTHER):
             return Grade.unread(row, self.name, "judge_other", raw)
         return Grade.of_verdict(row, self.name, reading.verdict, raw)
 
 
-def _lot(generation: Generation) -> bytes:
-    key = json.dumps(generation.key, ensure_ascii=True)
+def _options(row: Generation, slots: Sequence[int]) -> tuple[int, ...]:
+    return tuple(row.prompt.orientation.order[slot] for slot in slots)
+
+
+def _lot(generation: Generation, seed: int) -> bytes:
+    key = json.dumps([seed, *generation.key], ensure_ascii=True)
     return hashlib.sha256(key.encode()).digest()
 
 

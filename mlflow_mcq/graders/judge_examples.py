@@ -43,6 +43,8 @@ class Example:
         slot: Slot that was chosen; None where the reply commits to no single option.
         why: What a judge that gives its reasons says about it.
         by_letter: The choice rests on a letter, so it means nothing where none was shown.
+        also: Further slots that were chosen, where several may be.
+        also_right: Slots of further right options, in ascending order after ``gold``.
     """
 
     question: str
@@ -52,6 +54,8 @@ class Example:
     slot: int | None
     why: str
     by_letter: bool = False
+    also: tuple[int, ...] = ()
+    also_right: tuple[int, ...] = ()
 
 
 _RIVER = ("the Danube", "the Rhine", "the Volga")

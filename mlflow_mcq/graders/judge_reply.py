@@ -45,6 +45,7 @@ class JudgeReading:
         verdict: The verdict. In the extract shape only OTHER: which slot is right is
             for the caller to say.
         slot: The slot named in the extract shape.
+        slots: The slots named where several may be, in ascending order; ``slot`` is then empty.
         status: ``ok``; ``judge_parse_failure`` for a reply that is no legal value;
             ``judge_error`` where there is no reply.
     """
@@ -52,6 +53,7 @@ class JudgeReading:
     verdict: Verdict | None = None
     slot: int | None = None
     status: Status = "ok"
+    slots: tuple[int, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -72,6 +74,7 @@ def parse_judge_reply(
     shape: Literal["extract", "direct"] = "extract",
     labels: Sequence[str] | None = None,
     options: Sequence[str] | None = None,
+    several: bool = False,
 ) -> JudgeReading:
     """Read a judge's reply.
 
@@ -88,12 +91,16 @@ def parse_judge_reply(
             or A to Z where those are missing too.
         options: Option texts in the order shown. A text after a label must then be that
             label's own; without them it cannot be checked and is not looked at.
+        several: In the extract shape, labels separated by commas are legal too (in JSON also
+            a list of them); one that is unknown or named twice makes the reply a failure.
 
     Example:
         >>> parse_judge_reply("**Incorrect**.", "direct").verdict
         <Verdict.INCORRECT: 'INCORRECT'>
         >>> parse_judge_reply("(B)", labels="ABCD").slot
         1
+        >>> parse_judge_reply("A, C", several=True).slots
+        (0, 2)
         >>> parse_judge_reply("GRID: C", "direct").status
         'judge_parse_failure'
     """
@@ -105,7 +112,8 @@ def parse_judge_reply(
         return _FAILURE
     n_options = _ALPHABET if options is None else len(options)
     names = label_names(n_options if labels is None else len(labels), labels)
-    value = _Value(shape, names, None if options is None else tuple(options))
+    known = None if options is None else tuple(options)
+    value = _Value(shape, names, known, several and shape == "extract")
     if len(body) <= _LONGEST_VALUE:
         unfenced = _FENCE.fullmatch(body)
         if unfenced or body.startswith("{"):
@@ -123,6 +131,7 @@ class _Value:
     shape: Literal["extract", "direct"]
     labels: tuple[str, ...]
     options: tuple[str, ...] | None
+    several: bool = False
 
     def read(self, text: str) -> JudgeReading:
         """Read a text that must be one legal value, or fail."""
@@ -137,7 +146,7 @@ class _Value:
             return JudgeReading(Verdict[word])
         forms = forms_of(self.labels)
         if self.shape == "extract":
-            read = self._label(text, bare)
+            read = self._labels(text, bare) if self.several else self._label(text, bare)
             if read.ok:
                 return read
         reasoned = _OTHER.fullmatch(text)
@@ -145,6 +154,17 @@ class _Value:
         if reasoned and not _RIVAL.search(reasoned["why"]) and reasoned["why"] not in forms:
             return JudgeReading(Verdict.OTHER)
         return _FAILURE
+
+    def _labels(self, text: str, bare: str) -> JudgeReading:
+        parts = bare.split(",")
+        read = [self._label(text, bare)] if len(parts) == 1 else [*map(self._lone, parts)]
+        slots = {one.slot for one in read if one.slot is not None}
+        whole = len(slots) == len(read)  # else one is unknown, or named twice
+        return JudgeReading(slots=tuple(sorted(slots))) if whole else _FAILURE
+
+    def _lone(self, text: str) -> JudgeReading:
+        hit = forms_of(self.labels).get(peel(text, brackets=False))
+        return JudgeReading(slot=hit[0]) if hit else _FAILURE
 
     def _label(self, text: str, bare: str) -> JudgeReading:
         forms = forms_of(self.labels)
@@ -169,9 +189,10 @@ def _from_json(text: str, value: _Value) -> JudgeReading:
         return _FAILURE
     values: list[Any] = [v for k, v in found if k.lower() in _KEYS[value.shape]]
     # Two values, even equal ones, or none, or null: the judge did not keep to the form.
-    if len(values) != 1 or not isinstance(values[0], str):
-        return _FAILURE
-    return value.read(values[0])
+    found = values[0] if len(values) == 1 else None
+    if value.several and isinstance(found, list) and all(isinstance(v, str) for v in found):
+        found = ", ".join(found)
+    return value.read(found) if isinstance(found, str) else _FAILURE
 
 
 def _from_last_line(body: str, value: _Value) -> JudgeReading:

@@ -1,10 +1,10 @@
-"""Generations that hold no answer to read: said the same way by every grader."""
+"""What a grader cannot read at all: said the same way by every grader."""
 
 from __future__ import annotations
 
 from mlflow_mcq.records import Generation, Grade
 
-__all__ = ["no_answer"]
+__all__ = ["asks_for_sets", "no_answer"]
 
 _TOO_LONG = "prompt_too_long"
 
@@ -29,3 +29,22 @@ def no_answer(generation: Generation, grader: str) -> Grade | None:
     if reply.error is not None:
         return Grade.failed(generation, grader, f"no generation: {reply.error}")
     return None
+
+
+def asks_for_sets(generation: Generation, grader: str) -> Grade | None:
+    """The grade by a reader of single options of an item that asks for all right ones.
+
+    An error and no verdict: a reader that stops at the first option it finds would call a
+    whole answer a part of one, and a part of one whole.
+
+    Example:
+        >>> from mlflow_mcq.records import Item, Orientation, Prompt, Reply
+        >>> item = Item("q", "Which?", ("x", "y"), gold=0, policy="all")
+        >>> prompt = Prompt(item, Orientation(0, "as-is", (0, 1)), "letters", "", ("A", "B"))
+        >>> asks_for_sets(Generation(prompt, 0, Reply("A")), "regex_naive").error
+        'regex_naive reads single options, and this item asks for all right ones'
+    """
+    if not generation.prompt.item.takes_all:
+        return None
+    why = f"{grader} reads single options, and this item asks for all right ones"
+    return Grade.failed(generation, grader, why)

@@ -5,7 +5,7 @@ For users of other harnesses who have answers and want to know what was chosen.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from numbers import Integral
@@ -15,8 +15,18 @@ from mlflow_mcq.doors import Grader
 from mlflow_mcq.errors import DataError, ModelError, SettingsError
 from mlflow_mcq.graders.regex import ALL_REGEX_GRADERS
 from mlflow_mcq.graders.strict import label_names, read_strict
+from mlflow_mcq.graders.strict_set import read_strict_set
 from mlflow_mcq.graders.thought import sent_text
-from mlflow_mcq.records import Generation, Grade, Item, Orientation, Prompt, Reply, Verdict
+from mlflow_mcq.records import (
+    Generation,
+    Grade,
+    Item,
+    Orientation,
+    Policy,
+    Prompt,
+    Reply,
+    Verdict,
+)
 
 __all__ = ["PlainGrade", "grade"]
 
@@ -28,24 +38,27 @@ class PlainGrade:
     """What was read in one text.
 
     Attributes:
-        choice: Index into the options as they were given; None where none was read.
+        choice: Index into the options as they were given; None where none or several were read.
         verdict: CORRECT, INCORRECT or OTHER. None where it is not known: there is no
             gold to compare with, the strict rule abstains, or the grader failed.
         reason: How it was read, or why not.
         error: Why the grader could not do its work; empty otherwise.
+        several: Every option in ascending order where more than one was read.
     """
 
     choice: int | None
     verdict: Verdict | None
     reason: str
     error: str = ""
+    several: tuple[int, ...] = ()
 
 
 def grade(  # noqa: PLR0913 - everything that a row of a run knows, and all but two optional
     texts: Sequence[str | None],
     options: Sequence[str] | Sequence[Sequence[str]],
-    gold: int | Sequence[int] | None = None,
+    gold: int | Sequence[int | Sequence[int]] | None = None,
     *,
+    several_gold: Policy | None = None,
     grader: str | Grader = "strict",
     labels: Sequence[str] | None = None,
     question: str | Sequence[str] = "",
@@ -57,7 +70,9 @@ def grade(  # noqa: PLR0913 - everything that a row of a run knows, and all but 
         texts: The answers, raw, thinking included; None is an empty answer.
         options: Option texts, one list for all answers or one for each.
         gold: Index of the right option, for all or for each; None where unknown, and
-            then OTHER is the only verdict.
+            then OTHER is the only verdict. A list for an answer holds several.
+        several_gold: ``any``: an answer that names one of them is right. ``all``: it must
+            name exactly these. Must be said where a text has several golds.
         grader: ``strict``, the name of a regex baseline (``regex_naive``, ...), or any
             grader object: a judge, the analogy match, the similarity.
         labels: Labels in the order shown, for all. None means A, B, C, ...; an empty
@@ -71,7 +86,8 @@ def grade(  # noqa: PLR0913 - everything that a row of a run knows, and all but 
         One result for each text, in the same order.
 
     Raises:
-        DataError: The lists do not fit together, or gold is no option.
+        DataError: The lists do not fit together, gold is no option, or several are right
+            and ``several_gold`` is not said.
         SettingsError: No grader has this name, or a judge that is told the gold has none.
         ModelError: The grader lost a row.
 
@@ -87,6 +103,8 @@ def grade(  # noqa: PLR0913 - everything that a row of a run knows, and all but 
         <Verdict.OTHER: 'OTHER'>
         >>> grade(["A"], metals, gold=1, orders=[1, 0])[0].choice  # mercury stood first
         1
+        >>> grade(["A, B"], metals, gold=[[0, 1]], several_gold="all")[0].verdict
+        <Verdict.CORRECT: 'CORRECT'>
     """
     if isinstance(texts, str):
         raise DataError("grade", "texts must be a list of answers, not one text", texts)
@@ -96,9 +114,9 @@ def grade(  # noqa: PLR0913 - everything that a row of a run knows, and all but 
     all_golds = _each("gold", gold, rows, Integral)
     all_questions = _each("question", question, rows, str)
     generations = [
-        _generation(str(row), *parts, labels)
-        for row, parts in enumerate(
-            zip(texts, all_options, all_golds, all_questions, all_orders, strict=True)
+        _generation(_item(row, asked, shown, right, several_gold), text, order, labels)
+        for row, asked, shown, right, text, order in zip(
+            range(rows), all_questions, all_options, all_golds, texts, all_orders, strict=True
         )
     ]
     grades = _grades(grader, generations, blind=any(one is None for one in all_golds))
@@ -108,25 +126,37 @@ def grade(  # noqa: PLR0913 - everything that a row of a run knows, and all but 
     ]
 
 
-def _generation(  # noqa: PLR0913 - the columns of a row
-    row: str,
-    text: str | None,
-    options: Sequence[str],
-    gold: int | None,
-    question: str,
-    order: Sequence[int] | None,
-    labels: Sequence[str] | None,
-) -> Generation:
+def _item(
+    row: int, question: str, options: Sequence[str], gold: Any, policy: Policy | None
+) -> Item:
     # Some place must stand for an unknown gold; its verdict is thrown away.
-    item = Item(row, question, tuple(options), 0 if gold is None else gold)
-    n = len(item.options)
+    lists = isinstance(gold, Iterable) and not isinstance(gold, str)
+    golds: list[Any] = [0] if gold is None else [*gold] if lists else [gold]
+    if not golds or (len(golds) > 1 and policy is None):
+        raise DataError(
+            f"row {row}",
+            "several options are right, and what counts as a right answer is not said"
+            if golds
+            else "gold must be an option index, or a list of some",
+            gold,
+            'several_gold="any": one of them; "all": every one and no other.' if golds else "",
+        )
+    first, *more = golds
+    return Item(str(row), question, tuple(options), first, {}, (*more,), policy or "any")
+
+
+def _generation(
+    item: Item, text: str | None, order: Sequence[int] | None, labels: Sequence[str] | None
+) -> Generation:
+    row, n = item.id, len(item.options)
     orientation = Orientation(0, "plain", tuple(range(n) if order is None else order))
     if len(orientation.order) != n:
         raise DataError(f"row {row}", f"order must place {n} options", orientation.order)
     names = label_names(n, labels)
     if names and len(names) != n:
         raise DataError(f"row {row}", f"there must be a label for each of {n} options", names)
-    return Generation(Prompt(item, orientation, "plain", question, names), 0, Reply(text or ""))
+    prompt = Prompt(item, orientation, "plain", item.question, names)
+    return Generation(prompt, 0, Reply(text or ""))
 
 
 def _grades(
@@ -157,22 +187,23 @@ def _grades(
 
 def _strictly(generation: Generation) -> PlainGrade:
     prompt = generation.prompt
-    reading = read_strict(generation.text, prompt.shown, prompt.labels, sent_text(generation))
-    if reading.slot is None:
+    read = read_strict_set if prompt.item.takes_all else read_strict
+    reading = read(generation.text, prompt.shown, prompt.labels, sent_text(generation))
+    if not reading.slots:
         # Abstaining is not OTHER: the answer may be there, for somebody who can read.
         verdict = Verdict.OTHER if reading.settled else None
         return PlainGrade(None, verdict, reading.reason or ABSTAINS)
-    choice = prompt.orientation.order[reading.slot]
-    return _plain(Grade.of_choice(generation, "strict", choice, reading.reason))
+    choices = [prompt.orientation.order[slot] for slot in reading.slots]
+    return _plain(Grade.of_choices(generation, "strict", choices, reading.reason))
 
 
 def _plain(one: Grade) -> PlainGrade:
-    return PlainGrade(one.choice, one.verdict, one.reason, one.error)
+    return PlainGrade(one.choice, one.verdict, one.reason, one.error, one.several)
 
 
 def _without_gold(one: PlainGrade) -> PlainGrade:
     known = one.verdict if one.verdict is Verdict.OTHER else None
-    return PlainGrade(one.choice, known, one.reason, one.error)
+    return PlainGrade(one.choice, known, one.reason, one.error, one.several)
 
 
 def _each(name: str, value: Any, rows: int, kind: type) -> list[Any]:

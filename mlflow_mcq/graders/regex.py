@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from mlflow_mcq.graders.missing import no_answer
+from mlflow_mcq.graders.missing import asks_for_sets, no_answer
 from mlflow_mcq.graders.strict import label_names
 from mlflow_mcq.records import Generation, Grade
 
@@ -225,7 +225,8 @@ class RegexGrader:
     def grade(self, generations: Sequence[Generation]) -> Iterator[Grade]:
         """Yield one grade for each generation; OTHER with ``no_match`` where none is found."""
         for generation in generations:
-            yield no_answer(generation, self.name) or self._read(generation)
+            settled = no_answer(generation, self.name) or asks_for_sets(generation, self.name)
+            yield settled or self._read(generation)
 
     def _read(self, generation: Generation) -> Grade:
         prompt = generation.prompt

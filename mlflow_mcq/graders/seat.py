@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from mlflow_mcq.doors import Chat
 from mlflow_mcq.errors import SettingsError
@@ -66,6 +67,11 @@ class Seat:
         self.usage = Usage(money=None if settings.prices is None else 0.0)
         folder = settings.cache_dir
         self._cache = JudgeCache(folder, self.fingerprint) if folder is not None else None
+
+    def keep_in(self, folder: str | Path) -> None:
+        """Keep replies in this folder, unless the settings name another."""
+        if self._cache is None:
+            self._cache = JudgeCache(folder, self.fingerprint)
 
     @property
     def draws_lots(self) -> bool:
@@ -153,15 +159,17 @@ class Seat:
             yield query, Reply(None, "the judge gave no reply")
 
     def _read(self, reply: Reply, ballot: Ballot) -> JudgeReading:
-        """Read a reply; its slot is one of the candidate's page."""
+        """Read a reply; its slots are those of the candidate's page."""
         # A text beside an error is not an answer.
         text = None if reply.error is not None else reply.text
         shown, page = ballot.row.prompt.shown, ballot.page
         options = tuple(shown[slot] for slot in page.slots)
-        reading = parse_judge_reply(text, self.settings.shape, page.names, options)
-        if reading.slot is None:
-            return reading
-        return replace(reading, slot=page.slots[reading.slot])
+        several = ballot.row.prompt.item.takes_all
+        reading = parse_judge_reply(text, self.settings.shape, page.names, options, several)
+        slot = None if reading.slot is None else page.slots[reading.slot]
+        return replace(
+            reading, slot=slot, slots=tuple(sorted(page.slots[s] for s in reading.slots))
+        )
 
 
 def seats_of(

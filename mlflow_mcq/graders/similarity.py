@@ -22,7 +22,7 @@ from mlflow_mcq.errors import ModelError
 from mlflow_mcq.graders.answer_words import without_lead
 from mlflow_mcq.graders.labels import fold, forms_of, peel
 from mlflow_mcq.graders.mentions import mentions, plain
-from mlflow_mcq.graders.missing import no_answer
+from mlflow_mcq.graders.missing import asks_for_sets, no_answer
 from mlflow_mcq.graders.option_texts import option_texts
 from mlflow_mcq.graders.refusals import is_refusal
 from mlflow_mcq.graders.spans import Span, extract_span
@@ -101,7 +101,10 @@ class SimilarityGrader:
         Raises:
             ModelError: The embedder returned something other than one vector a text.
         """
-        missing = [no_answer(generation, self.name) for generation in generations]
+        missing = [
+            no_answer(generation, self.name) or asks_for_sets(generation, self.name)
+            for generation in generations
+        ]
         rows = [
             None if grade else _look(generation)
             for generation, grade in zip(generations, missing, strict=True)
@@ -238,7 +241,7 @@ def similarity_numbers(grades: Iterable[Grade]) -> dict[str, float]:
     All are fractions in [0, 1] over graded rows (those with a verdict); without such rows
     the result is empty.
 
-    * ``accuracy_forced``: rows whose forced choice is gold. Comparable with published
+    * ``accuracy_forced``: rows whose forced choice is a gold. Comparable with published
       numbers; never read it alone, since a refusal scores at chance here.
     * ``level_1_rate`` to ``level_4_rate``, ``no_span_rate``: rows by the level that found
       the span; together 1.
@@ -249,7 +252,7 @@ def similarity_numbers(grades: Iterable[Grade]) -> dict[str, float]:
     facts = [json.loads(grade.evidence) if grade.evidence else {} for grade in graded]
     levels = [fact.get("level") for fact in facts]
     right = sum(
-        fact.get("forced") == grade.generation.prompt.item.gold
+        fact.get("forced") in grade.generation.prompt.item.golds
         for fact, grade in zip(facts, graded, strict=True)
     )
     numbers = {"accuracy_forced": right / len(graded)}

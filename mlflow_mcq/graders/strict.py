@@ -46,6 +46,11 @@ class Reading:
     reason: str
 
     @property
+    def slots(self) -> tuple[int, ...]:
+        """The slot as a set of one; empty without it."""
+        return () if self.slot is None else (self.slot,)
+
+    @property
     def settled(self) -> bool:
         """Whether a judge has nothing left to say."""
         return bool(self.reason)

@@ -30,9 +30,9 @@ class Vote:
     lines: tuple[int, ...] = ()
 
     @property
-    def position(self) -> tuple[Verdict | None, int | None]:
-        """What the vote is for: an option where one is named, else a verdict."""
-        return self.grade.verdict, self.grade.choice
+    def position(self) -> tuple[Verdict | None, tuple[int, ...]]:
+        """What the vote is for: the options where some are named, else a verdict."""
+        return self.grade.verdict, self.grade.choices
 
 
 def counted(row: Generation, grader: str, votes: Sequence[Vote]) -> Grade:
@@ -73,6 +73,8 @@ def _shown(votes: Sequence[Vote]) -> str:
             "choice": grade.choice,
             "reply": grade.evidence,
         }
+        if grade.several:
+            said["choices"] = list(grade.several)
         if grade.error:
             said["error"] = grade.error
         if vote.lines:

@@ -25,6 +25,7 @@ __all__ = ["Pairs", "Unpaired", "align", "with_order"]
 
 _COLUMNS = (
     "item_id", "protocol", "orientation", "verdict", "choice", "slot", "gold_slot", "n_options",
+    "golds", "choices",
 )  # fmt: skip
 
 
@@ -192,7 +193,8 @@ def _pairs(
     frames: tuple[pd.DataFrame, pd.DataFrame], keys: _Keys, places: tuple[Codes, Codes]
 ) -> Pairs:
     one, other = (
-        rows_of(frame[[*_COLUMNS]].iloc[place]) for frame, place in zip(frames, places, strict=True)
+        rows_of(frame[[name for name in _COLUMNS if name in frame]].iloc[place])
+        for frame, place in zip(frames, places, strict=True)
     )
     changed = (one.gold_slot != other.gold_slot) | (one.n_options != other.n_options)
     graded = (one.verdict != NONE) & (other.verdict != NONE)

@@ -15,11 +15,24 @@ import pandas as pd
 from mlflow_mcq.clusters import Codes, Floats
 from mlflow_mcq.errors import DataError
 
-__all__ = ["CORRECT", "INCORRECT", "NONE", "OTHER", "Rows", "row_numbers", "rows_of", "whole"]
+__all__ = [
+    "CORRECT",
+    "INCORRECT",
+    "NONE",
+    "OTHER",
+    "SEVERAL",
+    "Rows",
+    "row_numbers",
+    "rows_of",
+    "whole",
+]
 
 INCORRECT, CORRECT, OTHER = 0, 1, 2
 NONE = -1
 """What is not there: no verdict (a judge error), no choice, no slot, no single gold."""
+
+SEVERAL = 1_000
+"""From here on a choice is a set of options, numbered as it occurs; no item has as many."""
 
 _COLUMNS = ("item", "orientation", "verdict", "choice", "slot", "gold_slot", "n_options")
 _VERDICTS = ("INCORRECT", "CORRECT", "OTHER")
@@ -35,7 +48,7 @@ class Rows:
         group_item: Item of each group.
         orientation: Orientation index.
         verdict: ``INCORRECT``, ``CORRECT``, ``OTHER`` or ``NONE``.
-        choice: Option that was read.
+        choice: Option that was read; from `SEVERAL` on the number of a set of options.
         slot: Slot of the choice.
         gold_slot: Slot of the gold option; ``NONE`` where there is no single one.
         n_options: Slots shown.
@@ -79,8 +92,14 @@ class Rows:
     @property
     def nameless(self) -> str:
         """Why picks are unknown, or nothing: right answers alone would hide every bias."""
-        n = int(((self.verdict == INCORRECT) & (self.choice == NONE)).sum())
-        return f"undefined: {n} wrong answers without the option they name" if n else ""
+        decided = (self.verdict == INCORRECT) | (self.verdict == CORRECT)
+        n = int((decided & (self.choice == NONE)).sum())
+        return f"undefined: {n} answers without the option they name" if n else ""
+
+    @property
+    def n_items_several_gold(self) -> int:
+        """Items of these rows that have no single right option."""
+        return len(np.unique(self.item[self.gold_slot == NONE]))
 
 
 def rows_of(grades: pd.DataFrame) -> Rows:
@@ -108,9 +127,9 @@ def rows_of(grades: pd.DataFrame) -> Rows:
         group_item=group_item,
         orientation=whole(grades["orientation"]),
         verdict=_verdicts(grades["verdict"]),
-        choice=whole(grades["choice"]),
+        choice=_choices(grades),
         slot=whole(grades["slot"]),
-        gold_slot=whole(grades["gold_slot"]),
+        gold_slot=_gold_slots(grades),
         n_options=whole(grades["n_options"]),
         n_items=n_items,
     )
@@ -136,6 +155,27 @@ def whole(column: pd.Series) -> Codes:
         return column.to_numpy(dtype=np.intp)
     numbers = column.astype("Int64").fillna(NONE)
     return np.asarray(numbers.to_numpy(dtype=np.int64), dtype=np.intp)
+
+
+def _choices(grades: pd.DataFrame) -> Codes:
+    choice = whole(grades["choice"])
+    if "choices" not in grades:
+        return choice
+    many = _lengths(grades["choices"]) > 1
+    if many.any():
+        sets = [",".join(map(str, one)) for one in grades["choices"][many]]
+        choice = choice.copy()
+        choice[many] = SEVERAL + pd.factorize(np.array(sets, dtype=object))[0]
+    return choice
+
+
+def _gold_slots(grades: pd.DataFrame) -> Codes:
+    slot = whole(grades["gold_slot"])
+    return np.where(_lengths(grades["golds"]) > 1, NONE, slot) if "golds" in grades else slot
+
+
+def _lengths(column: pd.Series) -> Codes:
+    return np.fromiter(map(len, column), dtype=np.intp, count=len(column))
 
 
 def _verdicts(column: pd.Series) -> Codes:

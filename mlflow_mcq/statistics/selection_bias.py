@@ -30,7 +30,7 @@ def counts_by_item(rows: Rows, column: Codes, n_slots: int) -> Floats:
 
 
 def _named(rows: Rows) -> Rows:
-    return rows.keep(rows.slot != NONE)
+    return rows.keep((rows.slot != NONE) & (rows.gold_slot != NONE))
 
 
 def _n_slots(rows: Rows) -> int:
@@ -41,7 +41,8 @@ def pick_rates(rows: Rows) -> list[Measured]:
     """Rows that picked slot k / rows with a known pick that show slot k, for each slot.
 
     Without position bias it is the gold rate there if all answers are right, and 1 / n for
-    a guesser. *Hides* refusals (in no denominator), and a bias in one direction that a gold
+    a guesser. Items with several right options are left out: there the rate has no such
+    meaning. *Hides* refusals (in no denominator), and a bias in one direction that a gold
     skewed to the other side makes up for: see ``gold_rate`` in `by_slot`.
 
     Args:
@@ -49,7 +50,10 @@ def pick_rates(rows: Rows) -> list[Measured]:
     """
     named = _named(rows)
     of_what = "rows with a known pick that show this slot"
-    found = []
+    found: list[Measured] = []
+    if len(rows.item) and not (rows.gold_slot != NONE).any():
+        why = f"all {rows.n_items_several_gold} items have several right options"
+        return [undefined(why)] * _n_slots(rows)
     for slot in range(_n_slots(rows)):
         if rows.nameless:
             found.append(Measured(None, reason=rows.nameless))
@@ -69,7 +73,7 @@ def by_slot(rows: Rows) -> pd.DataFrame:
       not correct. *Hides* how hard the items are whose gold stands there: look at it only
       where every item was shown in every rotation, or gold was placed at random.
 
-    Rows without a single gold slot are left out of all but the pick and uniform rates.
+    Rows without a single gold slot are left out.
 
     Args:
         rows: Graded rows.
@@ -79,12 +83,11 @@ def by_slot(rows: Rows) -> pd.DataFrame:
         and ``_high``, and ``n_rows``, ``n_gold_rows``; None where undefined.
     """
     named, letters = _named(rows), letters_for(_n_slots(rows))
-    with_gold = named.keep(named.gold_slot != NONE)
     table = []
     for slot, (letter, picked) in enumerate(zip(letters, pick_rates(rows), strict=True)):
-        shown = with_gold.per_item(with_gold.n_options > slot)
-        pick = ratio(with_gold.per_item(with_gold.slot == slot), shown)
-        gold = ratio(with_gold.per_item(with_gold.gold_slot == slot), shown)
+        shown = named.per_item(named.n_options > slot)
+        pick = ratio(named.per_item(named.slot == slot), shown)
+        gold = ratio(named.per_item(named.gold_slot == slot), shown)
         shift = difference(pick, gold) if not rows.nameless else undefined("picks are unknown")
         at_gold = rows.per_item(rows.gold_slot == slot)
         hits = rows.per_item((rows.gold_slot == slot) & (rows.verdict == CORRECT))
@@ -177,7 +180,7 @@ def slot_bias(rows: Rows, replicates: int = REPLICATES, seed: int = 0) -> dict[s
     """
     n_slots = _n_slots(rows)
     named = _named(rows)
-    named, golden = named.keep(named.gold_slot != NONE), rows.keep(rows.gold_slot != NONE)
+    golden = rows.keep(rows.gold_slot != NONE)
     picks = counts_by_item(named, named.slot, n_slots)
     golds = counts_by_item(named, named.gold_slot, n_slots)
     right = golden.keep(golden.verdict == CORRECT)

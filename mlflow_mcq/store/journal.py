@@ -1,0 +1,131 @@
+"""What a run keeps on disk while it is under way, so that it can be taken up again.
+
+By default a folder of the run's own, named by what it measures: started again after a
+crash, the same experiment finds its rows; ended well, the folder goes, since everything
+stands in MLflow by then. A folder that the user names is kept and shared instead.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import shutil
+import socket
+import time
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from mlflow_mcq.cache_home import cache_home
+from mlflow_mcq.errors import StoreError
+from mlflow_mcq.store.row_store import RowStore
+
+__all__ = ["Journal", "open_journal"]
+
+_DAYS_KEPT = 14
+_HOLDER = "holder.json"
+
+
+class Journal:
+    """The folder of one run under way.
+
+    Attributes:
+        folder: Where it is.
+        rows: Answers of the evaluated model.
+        judge_folder: Where replies of judges are kept.
+    """
+
+    def __init__(self, folder: Path, *, own: bool) -> None:
+        self.folder = folder
+        self.judge_folder = folder / "judge"
+        self._own = own
+        self._lock = _locked(folder) if own else None
+        self.rows = RowStore(folder)
+
+    def close(self, *, finished: bool) -> None:
+        """Let go of the folder.
+
+        Args:
+            finished: All of it is on record in MLflow; a folder of the run's own is
+                removed then.
+        """
+        self.rows.close()
+        if self._lock is None:
+            return
+        if finished:
+            # The lock file last, or another run could move in beside a half-removed one.
+            for path in self.folder.iterdir():
+                if path.is_dir():
+                    shutil.rmtree(path, ignore_errors=True)
+                elif path.name != "lock":
+                    path.unlink(missing_ok=True)
+        self._lock.release()
+        if finished:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def open_journal(cache: str, name: str) -> Journal | None:
+    """The folder for a run that measures this.
+
+    Args:
+        cache: ``run`` for a folder of the run's own, ``off`` for none, else a folder that
+            is kept and may be shared by several runs at a time.
+        name: Hex digits over all that decides the rows.
+
+    Raises:
+        StoreError: The same run is under way already, or the folder cannot be used.
+    """
+    if cache == "off":
+        return None
+    if cache != "run":
+        return Journal(Path(cache).expanduser(), own=False)
+    home = cache_home() / "runs"
+    _sweep(home)
+    return Journal(home / name, own=True)
+
+
+def _locked(folder: Path) -> FileLock:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # The system lets go of it when its holder dies, however it dies.
+        lock = FileLock(folder / "lock", timeout=0)
+        try:
+            lock.acquire()
+        except Timeout:
+            # A call of this very process that is over, but still waits to be tidied away.
+            gc.collect()
+            lock.acquire()
+    except Timeout:
+        raise StoreError(
+            "cache",
+            f"this very evaluation (model, data and settings) is under way: {_holder(folder)}",
+            possible='Wait for it, or run this one with cache: "off".',
+        ) from None
+    except OSError as error:
+        raise StoreError(
+            "cache",
+            f"the folder of the run cannot be written ({type(error).__name__}: {error.strerror})",
+            str(folder),
+            'Set MLFLOW_MCQ_CACHE to a folder that can, or cache: "off".',
+        ) from error
+    holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%F %T")}
+    (folder / _HOLDER).write_text(json.dumps(holder), encoding="utf-8")
+    return lock
+
+
+def _holder(folder: Path) -> str:
+    try:
+        held = json.loads((folder / _HOLDER).read_text(encoding="utf-8"))
+        return f"process {held['pid']} on {held['host']}, since {held['since']}"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "by a process that has not signed"
+
+
+def _sweep(home: Path) -> None:
+    """Remove what crashed runs have left and nobody has taken up."""
+    too_old = time.time() - _DAYS_KEPT * 86400
+    for folder in home.iterdir() if home.is_dir() else ():
+        newest = max((p.stat().st_mtime for p in folder.rglob("*")), default=0.0)
+        if newest < too_old:
+            shutil.rmtree(folder, ignore_errors=True)
