@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import mlflow
 import pandas as pd
 from mlflow.models.evaluation.base import EvaluationResult
 
-from mlflow_mcq.datasets.files import load_frame
-from mlflow_mcq.datasets.frame import as_frame
+from mlflow_mcq.datasets.reading import check_layout
+from mlflow_mcq.datasets.sources import load_data
 from mlflow_mcq.engines.handle import local_model
-from mlflow_mcq.errors import DataError, JudgeNotConfigured, ModelError, SettingsError
+from mlflow_mcq.errors import JudgeNotConfigured, ModelError, SettingsError
 from mlflow_mcq.judge_settings import JudgeSettings
 from mlflow_mcq.settings import EVALUATORS, Settings, check_reads_sets, read_settings
 
@@ -28,6 +27,7 @@ def evaluate(
     *,
     targets: str | None = None,
     evaluators: str | Sequence[str] | None = None,
+    split: str | None = None,
     **settings: Any,
 ) -> EvaluationResult:
     """Evaluate one arm: `mlflow.models.evaluate` with good defaults and good errors.
@@ -36,10 +36,13 @@ def evaluate(
         model: A function of a DataFrame, a pyfunc, a ``models:/`` or ``runs:/`` URI,
             `local_model`, `remote_model`, ``(model, tokenizer)``, a folder or hub name;
             None reads the answers that the data holds.
-        data: DataFrame, list of dicts, MLflow dataset, or the path of a data file.
+        data: DataFrame, list of dicts, MLflow dataset, the path of a data file,
+            ``hf:owner/name[:config][@revision]``, or a built set such as ``nonsense:1000``;
+            native layouts are recognised.
         judge: Who judges: ``{"model": ..., "base_url": ..., "api_key_env": ...}``.
         targets: Column with the answers; None looks for the usual names.
         evaluators: Which of ours; None is ``["mcq_judge"]``.
+        split: Of a hub data set, or by a column ``split``.
         settings: Anything in `mlflow_mcq.settings.Settings`.
 
     Returns:
@@ -58,7 +61,7 @@ def evaluate(
     if judge is not None:
         config["judge"] = judge.model_dump() if isinstance(judge, JudgeSettings) else judge
     checked_settings(config, names)  # refused here, before MLflow opens a run for it
-    arguments: dict[str, Any] = {"data": _usable_data(data)}
+    arguments: dict[str, Any] = {"data": _usable_data(data, split)}
     if targets is not None:
         arguments["targets"] = targets
     return mlflow.models.evaluate(
@@ -81,6 +84,7 @@ def checked_settings(config: Mapping[str, Any], evaluators: Sequence[str]) -> Se
         known = f"Known: {', '.join(EVALUATORS)}."
         raise SettingsError("evaluators", "must be some of ours", list(evaluators), known)
     settings = read_settings(config, evaluators[0])
+    check_layout(settings.layout)
     if "mcq_judge" in evaluators and settings.judge is None:
         raise JudgeNotConfigured
     for name in evaluators:
@@ -103,16 +107,9 @@ def usable_model(model: Any) -> Any:
     return model
 
 
-def _usable_data(data: Any) -> Any:
-    if isinstance(data, (str, Path)):
-        return load_frame(data)
-    if isinstance(data, pd.DataFrame) or hasattr(data, "to_evaluation_dataset"):
+def _usable_data(data: Any, split: str | None) -> Any:
+    known = isinstance(data, pd.DataFrame) or hasattr(data, "to_evaluation_dataset")
+    if known and split is None:
         return data
-    if isinstance(data, Sequence):
-        # MLflow would make an object array of it, in which `targets` finds no column.
-        return as_frame(list(data))
-    raise DataError(
-        "data",
-        "must be a DataFrame, a list of dicts, an MLflow dataset or a path",
-        type(data).__name__,
-    )
+    # A list too: MLflow would make an object array of it, in which `targets` finds no column.
+    return load_data(data, split)

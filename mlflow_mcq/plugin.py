@@ -257,20 +257,30 @@ def _refuse_used_run(run_id: str) -> None:
 
 
 def _measure(call: _Call, settings: Settings) -> Arm:
+    from mlflow.utils.logging_utils import eprint
+
     from mlflow_mcq.arm import measure
-    from mlflow_mcq.datasets.frame import as_frame, items_of, read_rows
+    from mlflow_mcq.data_report import describe
+    from mlflow_mcq.datasets.frame import as_frame, items_of
+    from mlflow_mcq.datasets.human_label import refuse_human_labels
+    from mlflow_mcq.datasets.reading import read_data
     from mlflow_mcq.engines.pyfunc import CallableEngine
     from mlflow_mcq.pipeline import requests_for
     from mlflow_mcq.tracking import quiet
     from mlflow_mcq.unwrap import engine_of, kept, speaks_chat, stored_answers
 
     dataset = call.dataset
-    frame = as_frame(dataset.features_data)
-    rows = read_rows(frame, settings.columns, dataset.labels_data, settings.several_gold)
+    named = getattr(dataset, "_targets_name", None)
+    reading = read_data(as_frame(dataset.features_data), settings, dataset.labels_data, named)
+    eprint(reading.said)  # before the hours of generation, not after
+    rows = list(reading.rows)
     if call.model is None:
-        engine, answers = stored_answers(rows, dataset.predictions_data, settings)
+        given = dataset.predictions_data
+        texts = None if given is None else [given[row.position] for row in rows]
+        engine, answers = stored_answers(rows, texts, settings)
         requests = [answer.request for answer in answers]
     else:
+        refuse_human_labels(rows, settings.columns)
         engine = engine_of(call.model, settings, call.predictions)
         items = items_of(rows)
         call.forewarn(engine, items)
@@ -280,7 +290,7 @@ def _measure(call: _Call, settings: Settings) -> Arm:
     silence = nullcontext() if isinstance(engine, CallableEngine) else quiet()
     try:
         with silence:
-            return measure(engine, requests, settings, journal)
+            return describe(measure(engine, requests, settings, journal), reading)
     except BaseException:
         if journal is not None:
             journal.close(finished=False)

@@ -7,7 +7,6 @@ them badly.
 from __future__ import annotations
 
 import os
-import random
 import re
 import time
 import warnings
@@ -24,7 +23,9 @@ from mlflow import MlflowClient
 from mlflow.tracking.context.registry import resolve_tags
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from mlflow_mcq.datasets.files import load_frame
+from mlflow_mcq.datasets.built import built_name, located
+from mlflow_mcq.datasets.hub import SCHEME
+from mlflow_mcq.datasets.sources import load_data
 from mlflow_mcq.engines.handle import remote_model
 from mlflow_mcq.errors import SettingsError
 from mlflow_mcq.front import checked_settings, usable_model
@@ -74,7 +75,9 @@ class Recipe(BaseModel):
     Attributes:
         name: Of the comparison.
         experiment: MLflow experiment; None uses the active one.
-        data: Path of the data, relative to the recipe.
+        data: Path of the data, relative to the recipe; ``hf:owner/name``; or a built set:
+            ``nonsense:1000``, ``{analogy: {pairs: f}}`` (see `mlflow_mcq.datasets.built`).
+        split: Of the data; see `mlflow_mcq.evaluate`.
         limit: Number of items, drawn with the seed; None takes all.
         model: For arms that name none.
         evaluators: Which of ours.
@@ -85,7 +88,8 @@ class Recipe(BaseModel):
 
     name: str = Field(min_length=1)
     experiment: str | None = None
-    data: str
+    data: str | dict[str, Any]
+    split: str | None = None
     limit: int | None = Field(None, ge=1)
     model: str | RemoteSpec | None = None
     evaluators: tuple[str, ...] = ("mcq_judge",)
@@ -93,7 +97,8 @@ class Recipe(BaseModel):
 
     def settings_of(self, arm: ArmSpec) -> dict[str, Any]:
         """The settings of one arm: the recipe's, then its own."""
-        return {**(self.model_extra or {}), **(arm.model_extra or {})}
+        drawn = {} if self.limit is None else {"limit": self.limit}
+        return {**drawn, **(self.model_extra or {}), **(arm.model_extra or {})}
 
 
 @dataclass(frozen=True)
@@ -132,8 +137,12 @@ def load_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) ->
         raise SettingsError(f"recipe {str(path)!r}", f"cannot be read ({error})") from None
     if not isinstance(given, dict):
         raise SettingsError(f"recipe {path.name!r}", "must be a mapping of names to values", given)
-    if isinstance(given.get("data"), str):
-        given["data"] = str(path.parent / given["data"])
+    if "data" in given:
+        given["data"] = located(given["data"], path.parent)
+    for place in (given, *(given.get("arms") or [])):
+        shots = place.get("few_shot") if isinstance(place, dict) else None
+        if isinstance(shots, dict) and isinstance(shots.get("path"), str):
+            shots["path"] = str(path.parent / shots["path"])
     _override(given, {k: v for k, v in (overrides or {}).items() if v not in (None, "")})
     try:
         recipe = Recipe.model_validate(given)
@@ -162,7 +171,7 @@ def run_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) -> 
         MlflowException: An arm failed; those before it stay on record.
     """
     recipe = load_recipe(path, overrides)
-    frame = _sample(load_frame(recipe.data), recipe)
+    frame = load_data(recipe.data, recipe.split)
     in_project = "MLFLOW_RUN_ID" in os.environ
     if recipe.experiment and not in_project:
         mlflow.set_experiment(recipe.experiment)
@@ -184,7 +193,7 @@ def _override(given: dict[str, Any], overrides: dict[str, Any]) -> None:
         except ValueError:
             raise SettingsError("limit", "must be a whole number", overrides["limit"]) from None
     # What is given on the command line holds for every arm, also one that sets it itself.
-    shared = [name for name in overrides if name not in ("data", "limit")]
+    shared = [name for name in overrides if name != "data"]
     arms = [arm for arm in given.get("arms") or [] if isinstance(arm, dict)]
     for arm in arms:
         for name in shared:
@@ -194,15 +203,6 @@ def _override(given: dict[str, Any], overrides: dict[str, Any]) -> None:
         if place is given or "judge" in place:
             old = place.get("judge")
             place["judge"] = {**(old if isinstance(old, dict) else {}), **judge}
-
-
-def _sample(frame: pd.DataFrame, recipe: Recipe) -> pd.DataFrame:
-    if recipe.limit is None or recipe.limit >= len(frame):
-        return frame
-    seed = int((recipe.model_extra or {}).get("seed", 0))
-    # Drawn, not cut off: data files are sorted by subject more often than not.
-    chosen = random.Random(f"limit {seed}").sample(range(len(frame)), recipe.limit)
-    return frame.iloc[sorted(chosen)]
 
 
 def _run_arm(recipe: Recipe, arm: ArmSpec, frame: pd.DataFrame, comparison: str) -> ArmResult:
@@ -233,12 +233,16 @@ def _run_arm(recipe: Recipe, arm: ArmSpec, frame: pd.DataFrame, comparison: str)
 
 def _dataset(recipe: Recipe, frame: pd.DataFrame) -> Any:
     # Dataset names reach a tag and a column: letters, digits and dashes only.
-    name = re.sub(r"[^\w.-]+", "-", Path(recipe.data).stem)
+    place = str(recipe.data)
+    path = Path(place)
+    built, on_hub = built_name(recipe.data), place.startswith(SCHEME)
+    name = built or re.sub(r"[^\w.-]+", "-", place.removeprefix(SCHEME) if on_hub else path.stem)
     with warnings.catch_warnings():
         # MLflow warns about integer columns of a training set and about paths that
         # several stores could read: neither concerns an evaluation's own file.
         warnings.simplefilter("ignore", UserWarning)
-        return mlflow.data.from_pandas(frame, source=recipe.data, name=name)
+        source = None if built or on_hub else place  # MLflow knows no such addresses
+        return mlflow.data.from_pandas(frame, source=source, name=name)
 
 
 def _experiment_id() -> str:

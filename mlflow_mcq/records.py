@@ -20,20 +20,9 @@ from typing import Literal
 from mlflow_mcq.errors import DataError
 
 __all__ = [
-    "Conversation",
-    "Decoding",
-    "Generation",
-    "Grade",
-    "Item",
-    "Message",
-    "Orientation",
-    "Policy",
-    "Prompt",
-    "Query",
-    "Reply",
-    "Request",
-    "Verdict",
-]
+    "UNSEEN", "Conversation", "Decoding", "Generation", "Grade", "Item", "Message",
+    "Orientation", "Policy", "Prompt", "Query", "Reply", "Request", "Verdict",
+]  # fmt: skip
 
 
 class Verdict(str, Enum):
@@ -112,6 +101,10 @@ class Item:
         return self.policy == "all"
 
 
+UNSEEN = "unseen"
+"""Name of the orientation of an item whose options are not on the page."""
+
+
 @dataclass(frozen=True, slots=True)
 class Orientation:
     """One order in which the options of an item are shown.
@@ -181,6 +174,11 @@ class Prompt:
     def shown(self) -> tuple[str, ...]:
         """The option texts by slot."""
         return tuple(self.item.options[option] for option in self.orientation.order)
+
+    @property
+    def unseen(self) -> bool:
+        """Whether the options are not on the page, so that nothing has a place there."""
+        return self.orientation.name == UNSEEN
 
     @property
     def gold_slot(self) -> int:
@@ -280,12 +278,14 @@ class Generation:
         repeat: Which sample of the prompt this is.
         reply: The text with its token ids, finish reason and counts.
         engine: Fingerprint of the model that answered.
+        human_label: What a person says the answer is worth, where one has read it.
     """
 
     prompt: Prompt
     repeat: int
     reply: Reply
     engine: str = ""
+    human_label: Verdict | None = None
 
     @property
     def text(self) -> str:
@@ -394,7 +394,8 @@ class Grade:
 
     @property
     def slot(self) -> int | None:
-        """The slot of the choice, as shown; None without a single choice."""
-        if self.choice is None:
+        """The slot of the choice, as shown; None without a single choice, or a page of them."""
+        prompt = self.generation.prompt
+        if self.choice is None or prompt.unseen:
             return None
-        return self.generation.prompt.orientation.slot_of(self.choice)
+        return prompt.orientation.slot_of(self.choice)

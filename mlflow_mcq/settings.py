@@ -13,12 +13,29 @@ from collections.abc import Mapping
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from mlflow_mcq.errors import JudgeNotConfigured, SettingsError
 from mlflow_mcq.judge_settings import JudgeSettings, Prices
 from mlflow_mcq.orientations import DEFAULT_SCHEME, check_scheme
-from mlflow_mcq.prompts import PROTOCOLS_FOR_ALL, prompt_family
+from mlflow_mcq.prompt_settings import FewShotSettings
+from mlflow_mcq.protocols import (
+    PROTOCOLS,
+    PROTOCOLS_FOR_ALL,
+    WORDINGS,
+    Style,
+    named_list,
+    prompt_family,
+    reads_of,
+)
+from mlflow_mcq.protocols.page_settings import Labels, Language, Mark
 from mlflow_mcq.reader_settings import (
     AnalogySettings,
     LogprobSettings,
@@ -91,6 +108,8 @@ class Columns(BaseModel):
         generation: Column of stored answers (only without a model).
         order: Column with the order shown to the model, as a list of option indices
             (only without a model).
+        human_label: Column where a person says CORRECT, INCORRECT or OTHER of a stored
+            answer, for some rows (only without a model).
     """
 
     model_config = _STRICT
@@ -102,10 +121,21 @@ class Columns(BaseModel):
     id: str | None = None
     generation: str | None = None
     order: str | None = None
+    human_label: str | None = None
 
 
 READERS = frozenset(
-    {"judge", "regex", "analogy", "similarity", "logprob", "table_rows", "batch_size", "cache"}
+    {
+        "judge",
+        "regex",
+        "analogy",
+        "similarity",
+        "logprob",
+        "table_rows",
+        "batch_size",
+        "cache",
+        "lint",
+    }
 )
 """Settings of how rows are read or shown; they change no generation."""
 
@@ -115,8 +145,13 @@ class Settings(BaseModel):
 
     Attributes:
         judge: Who judges; None blocks judged numbers.
-        protocol: Prompt family.
+        protocol: Prompt family; its own defaults hold where nothing else is set.
         template: Own wording for ``letters``.
+        labels: Name of a label style, or a list of labels.
+        language: Of the instruction.
+        mark: Before every option of ``dashes``.
+        nota_share: Share of items whose right option ``none-of-the-above`` replaces.
+        few_shot: Solved examples before every item.
         orientations: Scheme; see `mlflow_mcq.orientations`.
         repeats: Samples of each prompt.
         seed: Of shuffles and of sampling.
@@ -133,6 +168,11 @@ class Settings(BaseModel):
         several_gold: Of rows with several right options. ``refuse`` stops at the first one;
             ``any``: an answer that names one of them is right; ``all``: every item asks for
             all right options, and an answer must name exactly these.
+        layout: Native layout of the data; None detects it, ``plain`` reads columns only.
+        on_bad_rows: ``error``, or ``skip`` to leave out, count and list unreadable rows.
+        limit: Number of items, drawn with the seed so that every stratum keeps its share.
+        shard: ``"i/n"``: the i-th of n shares of the items, i from 1.
+        lint: Whether faults of the items are looked for and logged.
         table_rows: Rows of the tables shown in the browser; Parquet holds all.
         cache: ``run`` keeps rows on disk while the run is under way, so that the same
             evaluation started again after a crash goes on where it was; a folder keeps
@@ -148,6 +188,11 @@ class Settings(BaseModel):
     judge: JudgeSettings | None = None
     protocol: str = "letters"
     template: str | None = None
+    labels: Labels = "upper"
+    language: Language = "en"
+    mark: Mark = "-"
+    nota_share: float = Field(1.0, ge=0.0, le=1.0)
+    few_shot: FewShotSettings | None = None
     orientations: str = DEFAULT_SCHEME
     repeats: int = Field(1, ge=1, strict=True)
     seed: int = Field(0, strict=True)
@@ -162,6 +207,11 @@ class Settings(BaseModel):
     input_format: Literal["text", "messages"] | None = None
     columns: Columns = Columns()
     several_gold: Literal["refuse", "any", "all"] = "refuse"
+    layout: str | None = None
+    on_bad_rows: Literal["error", "skip"] = "error"
+    limit: int | None = Field(None, ge=1, strict=True)
+    shard: str | None = None
+    lint: bool = Field(True, strict=True)
     table_rows: int = Field(1000, ge=1, le=2000)
     cache: str = Field("run", min_length=1)
     regex: RegexSettings = RegexSettings()
@@ -175,9 +225,47 @@ class Settings(BaseModel):
         check_scheme(scheme)
         return scheme
 
+    @field_validator("shard")
+    @classmethod
+    def _legal_shard(cls, shard: str | None) -> str | None:
+        match = re.fullmatch(r"([1-9][0-9]{0,5})/([1-9][0-9]{0,5})", shard or "1/1")
+        if match is None or int(match.group(1)) > int(match.group(2)):
+            raise ValueError('must be "i/n" with i from 1 to n, such as "1/4"')
+        return shard
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_the_protocol_has_it(cls, given: Any) -> Any:
+        """Enter a protocol's own settings where the user gives none.
+
+        Here and not when they are used: what is logged, stored and compared must be what
+        was used.
+        """
+        if not isinstance(given, Mapping):
+            return given
+        defaults = getattr(PROTOCOLS.get(str(given.get("protocol"))), "defaults", {})
+        return {**defaults, **given}
+
     def model_post_init(self, context: Any) -> None:
         """Find the prompt family now, not after an hour of generation."""
-        prompt_family(self.protocol, self.template)
+        family = prompt_family(self.protocol, self.style)
+        for name in ("labels", "language", "mark", "template", "nota_share", "few_shot"):
+            if getattr(self, name) != type(self).model_fields[name].default:
+                self._check_read(name, name)
+        if self.few_shot is not None and self.few_shot.rationale:
+            self._check_read("rationale", "few_shot.rationale")
+        moves = self.orientations.startswith("gold-at:")
+        if self.few_shot is not None and self.few_shot.moved and not moves:
+            rule = "goes with orientations gold-at:k:swap or gold-at:k:rotation only"
+            raise SettingsError("few_shot.moved", rule, self.orientations)
+        if not getattr(family, "shows_options", True) and self.orientations != "as-is":
+            rule = f'must be as-is with protocol "{self.protocol}", which shows no options'
+            raise SettingsError("orientations", rule, self.orientations)
+
+        self._check_sets()
+
+    def _check_sets(self) -> None:
+        """Refuse what cannot ask for sets of options."""
         if self.several_gold != "all":
             return
         if self.protocol not in PROTOCOLS_FOR_ALL:
@@ -187,12 +275,29 @@ class Settings(BaseModel):
                 self.protocol,
                 f"Use one of {', '.join(PROTOCOLS_FOR_ALL)}.",
             )
+        if not WORDINGS[self.language].letters_all:
+            rule = 'has no wording that asks for all right options, as several_gold "all" does'
+            raise SettingsError("language", rule, self.language, 'Use "en".')
         if self.logprob.enabled:
             raise SettingsError(
                 "logprob.enabled",
                 'scores one label at a time and several_gold "all" asks for sets of them',
                 possible="Leave it out.",
             )
+
+    def _check_read(self, read: str, name: str) -> None:
+        """Refuse a setting that would do nothing."""
+        if read not in reads_of(self.protocol):
+            readers = [f'"{known}"' for known in PROTOCOLS if read in reads_of(known)]
+            rule = f"goes with protocol {named_list(readers)} only"
+            raise SettingsError(name, rule, self.protocol)
+
+    @property
+    def style(self) -> Style:
+        """How pages are set."""
+        return Style(
+            self.labels, self.language, self.mark, self.template, self.nota_share, self.seed
+        )
 
     @property
     def decoding(self) -> Decoding:
@@ -265,6 +370,7 @@ _ROOMS: dict[str, type[BaseModel]] = {
     "judge.panel": JudgeSettings,
     "judge.panel.prices": Prices,
     "columns": Columns,
+    "few_shot": FewShotSettings,
     "regex": RegexSettings,
     "analogy": AnalogySettings,
     "similarity": SimilaritySettings,
@@ -273,7 +379,9 @@ _ROOMS: dict[str, type[BaseModel]] = {
 
 
 def _as_settings_error(error: ValidationError) -> SettingsError:
-    first = error.errors(include_url=False, include_context=False)[0]
+    faults = error.errors(include_url=False, include_context=False)
+    # A misspelt name leaves the right one missing: the misspelling is what helps.
+    first = next((one for one in faults if one["type"] == "extra_forbidden"), faults[0])
     where = ".".join(map(str, first["loc"]))
     room = ".".join(part for part in first["loc"][:-1] if isinstance(part, str))
     if first["type"] == "extra_forbidden":

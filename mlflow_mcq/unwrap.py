@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlflow_mcq.datasets.frame import Row
+from mlflow_mcq.datasets.human_label import label_column
 from mlflow_mcq.datasets.stored import StoredAnswer, read_stored
 from mlflow_mcq.doors import Engine
 from mlflow_mcq.engines.chat_engine import ChatEngine
@@ -22,8 +23,9 @@ from mlflow_mcq.records import Request
 from mlflow_mcq.settings import READERS, Settings
 from mlflow_mcq.store.journal import Journal, open_journal
 
+_DATA = {"columns", "several_gold", "layout", "on_bad_rows", "limit", "shard"}
 # The seed stays out: it draws samples of rows to check, too.
-_MAKING = set(Settings.model_fields) - READERS - {"columns", "several_gold", "seed"}
+_MAKING = set(Settings.model_fields) - READERS - _DATA - {"seed"}
 
 __all__ = ["engine_of", "kept", "logged_model_id", "speaks_chat", "stored_answers"]
 
@@ -146,12 +148,13 @@ def stored_answers(
         order = "order"
     if order is not None and order not in cells:
         raise DataError("columns.order", "is not a column of the data", order, f"Has {list(cells)}")
-    answers = read_stored(rows, list(predictions), order)
-    texts = {}
+    answers = read_stored(rows, list(predictions), order, label_column(cells, settings.columns))
+    texts, labels = {}, {}
     for answer in answers:
         item_id, _, orientation, repeat = answer.request.key
         texts[item_id, orientation, repeat] = answer.text
-    return StoredEngine(texts), answers
+        labels[item_id, orientation, repeat] = answer.human_label
+    return StoredEngine(texts, human_labels=labels), answers
 
 
 def logged_model_id(model: Any) -> str | None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mlflow_mcq import metrics
 from mlflow_mcq.metrics import by_orientation, confusion, disagreement
 from mlflow_mcq.orientations import plan_for
-from mlflow_mcq.prompts import prompt_family
+from mlflow_mcq.protocols import prompt_family
 from mlflow_mcq.records import Generation, Grade, Item, Prompt, Reply
 from mlflow_mcq.table import grades_frame
 

@@ -68,6 +68,16 @@ def test_a_recipe_is_checked_as_a_whole(tmp_path: Path, recipe: dict[str, Any], 
         load_recipe(written(tmp_path, **recipe))
 
 
+def test_a_hub_address_is_no_path_and_a_limit_is_a_setting_of_the_arms(tmp_path: Path) -> None:
+    arms = [{"name": "one"}, {"name": "two", "limit": 2}]
+    path = written(tmp_path, data="hf:own/set:part", split="test", limit=7, arms=arms)
+    recipe = load_recipe(path)
+    assert (recipe.data, recipe.split) == ("hf:own/set:part", "test")
+    assert [recipe.settings_of(arm)["limit"] for arm in recipe.arms] == [7, 2]
+    recipe = load_recipe(path, {"limit": "5"})
+    assert [recipe.settings_of(arm)["limit"] for arm in recipe.arms] == [5, 5]
+
+
 @pytest.mark.parametrize(
     "text", ["- just\n- a list", "name: [", "!!python/object/apply:os.system ['true']"]
 )

@@ -5,24 +5,30 @@ pandas would read the option texts "None" and "NA" as missing and "1e5" as a num
 
 from __future__ import annotations
 
+import csv
 import json
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
+from mlflow_mcq.datasets.built import built_frame, built_name
 from mlflow_mcq.errors import DataError
 
-__all__ = ["load_frame"]
+__all__ = ["frame_of", "load_frame"]
 
 
-def load_frame(path: str | Path) -> pd.DataFrame:
-    """Read a data file by its ending.
+def load_frame(path: str | Path | Mapping[str, Any]) -> pd.DataFrame:
+    """Read a data file by its ending, or make a built set (see `mlflow_mcq.datasets.built`).
 
     Raises:
+        SettingsError: The arguments of a built set are not usable.
         DataError: The file is missing, of another kind, or not what its ending says.
     """
+    if isinstance(path, Mapping) or built_name(path) is not None:
+        return built_frame(path)
     path = Path(path)
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
@@ -42,22 +48,56 @@ def load_frame(path: str | Path) -> pd.DataFrame:
 
 def _jsonl(path: Path) -> pd.DataFrame:
     # pandas' own reader rounds long numbers and drops broken surrogates.
-    with path.open(encoding="utf-8") as lines:
-        return _of_rows([json.loads(line) for line in lines if line.strip()])
+    with path.open(encoding="utf-8-sig") as lines:
+        return frame_of([_line(n, line) for n, line in enumerate(lines, 1) if line.strip()])
+
+
+def _line(number: int, line: str) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError as error:
+        raise ValueError(f"line {number} is no JSON: {error}") from None
 
 
 def _json(path: Path) -> pd.DataFrame:
-    held = json.loads(path.read_text(encoding="utf-8"))
-    if isinstance(held, dict):  # a column each, as pandas writes it
+    held = json.loads(path.read_text(encoding="utf-8-sig"))
+    if isinstance(held, dict):
+        # BIG-Bench and SQuAD-like files keep their rows under a name, beside a remark.
+        inside = [held[name] for name in _ROWS if isinstance(held.get(name), list)]
+        if len(inside) == 1 and all(isinstance(row, dict) for row in inside[0]):
+            return frame_of(inside[0])
+        # A column each, as pandas writes it.
         return pd.DataFrame({name: pd.Series(column) for name, column in held.items()})
-    return _of_rows(held)
+    return frame_of(held)
 
 
-def _of_rows(rows: object) -> pd.DataFrame:
+def frame_of(rows: object) -> pd.DataFrame:
+    """A table of rows whose cells stay the objects they are.
+
+    Raises:
+        ValueError: A row is no mapping.
+    """
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise ValueError("each row must be an object with named fields")
     # As objects: a column of ints with one gap would become floats.
     return pd.DataFrame(rows, dtype=object)
+
+
+_ROWS = ("examples", "data", "rows", "questions")
+
+
+def _has_header(path: Path) -> bool:
+    """Whether the first line names columns; MMLU's files begin with an item.
+
+    An item ends in a letter, has an option for that letter, and names nothing.
+    """
+    with path.open(encoding="utf-8-sig", newline="") as lines:
+        first = next(csv.reader(lines), [])
+    cells = [cell.strip() for cell in first]
+    letters = [chr(ord("A") + i) for i in range(min(len(cells) - 2, 26))]
+    known = {"question", "answer", "options", "choices", "input", "target", "id", "label"}
+    named = {cell.lower() for cell in cells} & known or ("A" in cells and "B" in cells)
+    return len(cells) < 4 or bool(named) or cells[-1] not in letters
 
 
 def _csv(path: Path) -> pd.DataFrame:
@@ -66,9 +106,16 @@ def _csv(path: Path) -> pd.DataFrame:
         # One field more than the header: pandas would shift every column by one.
         warnings.simplefilter("error", pd.errors.ParserWarning)
         try:
-            return pd.read_csv(
-                path, dtype=str, keep_default_na=False, na_values=[""], index_col=False
+            frame = pd.read_csv(
+                path,
+                header="infer" if _has_header(path) else None,
+                dtype=str,
+                keep_default_na=False,
+                na_values=[""],
+                index_col=False,
+                encoding="utf-8-sig",
             )
+            return frame.rename(columns=str)
         except pd.errors.ParserWarning as error:
             raise ValueError("a row has more fields than the header") from error
 

@@ -40,11 +40,13 @@ class Row:
         item: The item it holds.
         cells: The row as it came.
         who: Its name in errors.
+        position: Its place in the data, from 0.
     """
 
     item: Item
     cells: Mapping[str, Any]
     who: str
+    position: int = 0
 
 
 def as_frame(data: object) -> pd.DataFrame:
@@ -72,6 +74,8 @@ def read_rows(
     columns: Columns,
     targets: Sequence[object] | None = None,
     several_gold: SeveralGold = "refuse",
+    places: Sequence[int] | None = None,
+    bad: dict[int, DataError] | None = None,
 ) -> list[Row]:
     """Read every row, in order.
 
@@ -80,6 +84,8 @@ def read_rows(
         columns: Where things stand; None entries are looked for.
         targets: MLflow's own answers by position; they win over a column.
         several_gold: What a row with several right options comes to.
+        places: Where the rows stood in the data they were taken from; None counts them.
+        bad: Takes the errors of rows that cannot be read; None raises the first.
 
     Raises:
         DataError: A column is missing, or a row cannot be read; the message names it.
@@ -94,10 +100,18 @@ def read_rows(
     where = _Where.find(frame, columns, targets is None)
     rows = []
     counting = Counting()
-    for position, cells in enumerate(_cells(frame)):
-        answer = targets[position] if targets is not None else cells[where.answer]
-        row = _read_row(cells, where, answer, position, counting)
-        rows.append(replace(row, item=under_policy(row.item, several_gold, row.who)))
+    places = range(len(frame)) if places is None else places
+    for count, (position, cells) in enumerate(zip(places, _cells(frame), strict=True)):
+        answer = targets[count] if targets is not None else cells[where.answer]
+        try:
+            row = _read_row(cells, where, answer, position, counting)
+            rows.append(replace(row, item=under_policy(row.item, several_gold, row.who)))
+        except DataError as error:
+            # A column that counts from zero and from one is no fault of one row: left out
+            # row by row, whichever stood first would decide how the rest is read.
+            if bad is None or len(counting.seen) > 1:
+                raise
+            bad[position] = error
     return rows
 
 
@@ -208,7 +222,8 @@ def _read_row(
     used = {where.question, where.options, where.answer, where.id, *where.letters}
     meta = {k: _plain(v) for k, v in cells.items() if k not in used and not _missing(v)}
     try:
-        return Row(Item(item_id, question, tuple(options), gold, meta, (*more,)), cells, who)
+        item = Item(item_id, question, tuple(options), gold, meta, (*more,))
+        return Row(item, cells, who, position)
     except DataError as error:
         raise DataError(who, *error.args[1:]) from None
 
@@ -222,6 +237,8 @@ def _read_options(cell: object, who: str) -> tuple[list[str], tuple[str, ...]]:
     labels: tuple[str, ...] = ()
     if isinstance(cell, Mapping):
         parts = cell if {"text", "label"} <= set(cell) else None
+        if parts is None and set(cell) == set(letters_for(len(cell))):
+            cell = {letter: cell[letter] for letter in letters_for(len(cell))}  # C, A, B
         labels = tuple(map(str, parts["label"] if parts else cell.keys()))
         cell = list(parts["text"] if parts else cell.values())
     if not isinstance(cell, (list, tuple, np.ndarray)):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from mlflow_mcq.chance import ALPHA
+
 __all__ = ["Alarm", "Thresholds", "alarms_for"]
 
 
@@ -27,7 +29,7 @@ class Alarm:
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """When alarms fire; all are rates in [0, 1].
+    """When alarms fire; rates in [0, 1], and one count.
 
     Attributes:
         judge_agreement: A judge that agrees less with plain labels is unreliable.
@@ -36,12 +38,14 @@ class Thresholds:
         judge_errors: More rows than this without a verdict.
         logprob_disagreement: More than this, and label log-probabilities are another
             measurement than the answers.
+        fewest_rows: Fewer rows than this may have their gold in one slot by chance.
     """
 
     judge_agreement: float = 0.95
     regex_disagreement: float = 0.05
     judge_errors: float = 0.01
     logprob_disagreement: float = 0.05
+    fewest_rows: int = 10
 
 
 def alarms_for(metrics: Mapping[str, float], limits: Thresholds | None = None) -> list[Alarm]:
@@ -150,6 +154,18 @@ def _regex_differs(metrics: Mapping[str, float], limits: Thresholds) -> Alarm | 
     )
 
 
+def _gold_in_one_slot(metrics: Mapping[str, float], limits: Thresholds) -> Alarm | None:
+    n_rows = metrics.get("generation/n_rows", 0.0)
+    if metrics.get("data/gold_slot_share_highest") != 1.0 or n_rows < limits.fewest_rows:
+        return None
+    return Alarm(
+        "gold_in_one_slot",
+        "the gold option must be shown in more than one slot",
+        f"it stands in the same slot in all {n_rows:.0f} rows",
+        "A model that always names that slot has them all right: use orientations: rotations.",
+    )
+
+
 def _prompts_too_long(metrics: Mapping[str, float], limits: Thresholds) -> Alarm | None:
     n_rows = metrics.get("generation/n_prompt_too_long", 0.0)
     if not n_rows:
@@ -194,12 +210,34 @@ def _logprob_differs(metrics: Mapping[str, float], limits: Thresholds) -> Alarm 
     )
 
 
+def _protocol_leaks(metrics: Mapping[str, float], limits: Thresholds) -> Alarm | None:
+    outside = []
+    for name, accuracy in metrics.items():
+        grader, _, what = name.partition("/")
+        low, high = (metrics.get(f"{grader}/chance_{end}") for end in ("low", "high"))
+        if what != "nonsense_accuracy" or low is None or high is None:
+            continue
+        if not low <= accuracy <= high:
+            outside.append(f"{accuracy:.1%} by {grader} (chance: {low:.1%} to {high:.1%})")
+    if not outside:
+        return None
+    return Alarm(
+        "protocol_leaks",
+        f"nonsense items must be answered at chance (two-sided, alpha {ALPHA:g})",
+        "right on " + "; ".join(outside),
+        "Something other than the question tells the gold option or hides it: read "
+        "mcq_prompts.txt and pick_rate_slot_k, and believe no accuracy of this protocol before.",
+    )
+
+
 _RULES: tuple[Callable[[Mapping[str, float], Thresholds], Alarm | None], ...] = (
     _judge_fails_exam,
     _judge_misreads_labels,
+    _protocol_leaks,
     _judge_errors,
     _generations_failed,
     _regex_differs,
+    _gold_in_one_slot,
     _prompts_too_long,
     _golds_too_long,
     _logprob_differs,

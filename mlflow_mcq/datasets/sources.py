@@ -1,0 +1,84 @@
+"""Where data comes from: files, the hub, MLflow data sets, tables, lists of dicts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from mlflow_mcq.datasets.built import built_name
+from mlflow_mcq.datasets.files import frame_of, load_frame
+from mlflow_mcq.datasets.frame import as_frame
+from mlflow_mcq.datasets.hub import SCHEME, frame_from_dataset, load_hub
+from mlflow_mcq.errors import DataError
+
+__all__ = ["load_data"]
+
+
+def load_data(data: Any, split: str | None = None) -> pd.DataFrame:
+    """A table from anything that holds items.
+
+    Args:
+        data: A path (.jsonl, .json, .csv, .parquet), ``hf:owner/name[:config][@revision]``,
+            a DataFrame, a list of dicts, a `datasets.Dataset` or `DatasetDict`, or an
+            MLflow data set.
+        split: The split to take, of a hub data set or by a column ``split``.
+
+    Returns:
+        The rows as they stand; ``attrs["source"]`` names where they came from.
+
+    Raises:
+        DataError: It cannot be read, or has no such split.
+
+    Example:
+        >>> load_data([{"question": "2+2?", "options": ["3", "4"], "answer": 1}]).shape
+        (1, 3)
+    """
+    if isinstance(data, str) and data.startswith(SCHEME):
+        frame = load_hub(data, split)
+        frame.attrs["source"] = data
+        return frame
+    if built_name(data) is not None:
+        return _of_split(load_frame(data), split, str(built_name(data)))
+    if isinstance(data, (str, Path)):
+        frame = load_frame(data)
+        frame.attrs["source"] = Path(data).name
+        return _of_split(frame, split, Path(data).name)
+    if hasattr(data, "to_list") and hasattr(data, "column_names"):
+        return frame_from_dataset(data, "data", split)
+    if isinstance(data, dict) and data and all(hasattr(v, "column_names") for v in data.values()):
+        return frame_from_dataset(data, "data", split)
+    return _of_split(_table(data), split, "data")
+
+
+def _table(data: Any) -> pd.DataFrame:
+    if isinstance(data, pd.DataFrame):
+        return data
+    if hasattr(data, "ds"):  # MLflow's data set over one of the hub
+        return frame_of(data.ds.to_list())
+    held = getattr(data, "df", None)
+    if isinstance(held, pd.DataFrame):  # MLflow's data set over a table
+        return held
+    if hasattr(data, "to_evaluation_dataset"):
+        return as_frame(data.to_evaluation_dataset().features_data)
+    if isinstance(data, Sequence) and all(isinstance(row, dict) for row in data):
+        return frame_of(list(data))
+    raise DataError(
+        "data",
+        "must be a DataFrame, a list of dicts, an MLflow dataset or a path",
+        type(data).__name__,
+    )
+
+
+def _of_split(frame: pd.DataFrame, split: str | None, name: str) -> pd.DataFrame:
+    if split is None:
+        return frame
+    if "split" not in frame.columns:
+        raise DataError(name, "has no splits: there is no column of that name", split)
+    chosen = frame[frame["split"].astype(str) == split]
+    if not len(chosen):
+        known = sorted(map(str, frame["split"].unique()))[:10]
+        raise DataError(name, "has no such split", split, f"Has {', '.join(known)}.")
+    return chosen
