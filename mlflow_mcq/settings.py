@@ -22,6 +22,7 @@ from pydantic import (
     model_validator,
 )
 
+from mlflow_mcq.columns import Columns
 from mlflow_mcq.errors import JudgeNotConfigured, SettingsError
 from mlflow_mcq.judge_settings import JudgeSettings, Prices
 from mlflow_mcq.orientations import DEFAULT_SCHEME, check_scheme
@@ -94,34 +95,6 @@ def shown_judge(judge: JudgeSettings) -> dict[str, Any]:
         "base_url": shown_url(judge.base_url),
         "panel": [shown_judge(member) for member in judge.panel],
     }
-
-
-class Columns(BaseModel):
-    """Where things stand in the data; None looks for the usual names.
-
-    Attributes:
-        question: Column of the question.
-        options: Column with a list or JSON text; None also finds columns A, B, C, ...
-        answer: Column of the answer; MLflow's ``targets`` wins.
-        answer_as: How to read an answer: ``auto`` refuses what can be read in two ways.
-        id: Column of the item id; None numbers the rows.
-        generation: Column of stored answers (only without a model).
-        order: Column with the order shown to the model, as a list of option indices
-            (only without a model).
-        human_label: Column where a person says CORRECT, INCORRECT or OTHER of a stored
-            answer, for some rows (only without a model).
-    """
-
-    model_config = _STRICT
-
-    question: str | None = None
-    options: str | None = None
-    answer: str | None = None
-    answer_as: Literal["auto", "letter", "index", "number", "text"] = "auto"
-    id: str | None = None
-    generation: str | None = None
-    order: str | None = None
-    human_label: str | None = None
 
 
 READERS = frozenset(
