@@ -16,8 +16,8 @@ How it works, from the outside in:
 5. Where memory does not suffice, the slots are halved and the rows under way start again:
    greedy decoding and one seed per row give the same tokens.
 
-The output of a row never depends on the rows beside it. The model is lent for each burst
-of work only: between two answers it is exactly as the user left it.
+The output of a row never depends on the rows beside it; between two answers the model is
+exactly as the user left it.
 """
 
 from __future__ import annotations
@@ -40,8 +40,7 @@ from mlflow_mcq.records import Decoding
 
 __all__ = ["Ended", "RotatedGenerator", "Tally", "Work"]
 
-_MOST_SLOTS = {"cpu": 64}
-_MOST_SLOTS_ELSEWHERE = 512
+_MOST_SLOTS, _MOST_SLOTS_ELSEWHERE = {"cpu": 64}, 512
 _PACK = {"cpu": 1024}
 _PACK_ELSEWHERE = 8192
 """Tokens that are read in one pass: enough to fill the processor, not more."""
