@@ -22,8 +22,8 @@ from typing import Any
 import pandas as pd
 
 from mlflow_mcq.datasets.analogies import analogy_items
-from mlflow_mcq.datasets.hub import SCHEME
 from mlflow_mcq.datasets.nonsense import nonsense_items
+from mlflow_mcq.datasets.scheme import SCHEME
 from mlflow_mcq.errors import SettingsError
 
 __all__ = ["BUILDERS", "built_frame", "built_name", "located"]

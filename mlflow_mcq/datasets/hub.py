@@ -9,11 +9,11 @@ from typing import Any
 import pandas as pd
 
 from mlflow_mcq.datasets.files import frame_of
+from mlflow_mcq.datasets.scheme import SCHEME
 from mlflow_mcq.errors import DataError
 
 __all__ = ["SCHEME", "frame_from_dataset", "load_hub"]
 
-SCHEME = "hf:"
 _ADDRESS = re.compile(r"hf:(?P<name>[^:@]+)(?::(?P<config>[^@]+))?(?:@(?P<revision>.+))?")
 
 
