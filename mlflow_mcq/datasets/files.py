@@ -8,27 +8,23 @@ from __future__ import annotations
 import csv
 import json
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from mlflow_mcq.datasets.built import built_frame, built_name
 from mlflow_mcq.errors import DataError
 
 __all__ = ["frame_of", "load_frame"]
 
 
-def load_frame(path: str | Path | Mapping[str, Any]) -> pd.DataFrame:
-    """Read a data file by its ending, or make a built set (see `mlflow_mcq.datasets.built`).
+def load_frame(path: str | Path) -> pd.DataFrame:
+    """Read a data file by its ending.
 
     Raises:
-        SettingsError: The arguments of a built set are not usable.
         DataError: The file is missing, of another kind, or not what its ending says.
     """
-    if isinstance(path, Mapping) or built_name(path) is not None:
-        return built_frame(path)
     path = Path(path)
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
