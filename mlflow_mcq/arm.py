@@ -29,6 +29,7 @@ from mlflow_mcq.extras import exam_of, judge_numbers, parser_numbers, reader_num
 from mlflow_mcq.graders import JudgeGrader
 from mlflow_mcq.logprob import summarize_logprobs
 from mlflow_mcq.pipeline import generate, grade
+from mlflow_mcq.places import label_picks, without_places
 from mlflow_mcq.reader_tables import exam_tables, label_scores_frame, reader_tables
 from mlflow_mcq.records import Generation, Grade, Item, Request
 from mlflow_mcq.scores import LabelScores
@@ -197,7 +198,8 @@ def put(arm: Arm, grader: Grader, grades: tuple[Grade, ...]) -> None:
     summary.add(reader_numbers(grader, grades, arm.items, seconds))
     arm.tables |= reader_tables(grader, arm.items)
     summary.add(chance_numbers(frame, arm.items))
-    arm.summaries[grader.name] = summary
+    summary.add(label_picks(grades))
+    arm.summaries[grader.name] = without_places(summary, grades)
 
 
 def compare(arm: Arm) -> None:

@@ -5,7 +5,7 @@ Figures are made without pyplot: its global state would leak into a user's noteb
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,14 +25,15 @@ _MOST_NUMBERED = 12
 _MARKS = ("o", "s", "^", "D", "v", "P")
 
 
-def confusion_figure(table: pd.DataFrame, title: str) -> Figure:
+def confusion_figure(table: pd.DataFrame, title: str, slots: Sequence[str] | None = None) -> Figure:
     """The confusion matrix with counts: gold slot by picked slot, OTHER apart.
 
     Args:
         table: From `mlflow_mcq.metrics.confusion`.
         title: Shown above.
+        slots: Names of the slots; None calls them A, B, C.
     """
-    letters = letters_for(len(table))
+    letters = slots or letters_for(len(table))
     names = [letters[c] if isinstance(c, int) else str(c).replace("_", " ") for c in table.columns]
     counts = table.to_numpy()
     figure = _figure(1.6 + 0.8 * len(names), 1.6 + 0.62 * len(letters))
@@ -48,7 +49,7 @@ def confusion_figure(table: pd.DataFrame, title: str) -> Figure:
         axes.axvline(len(letters) - 0.5, color="black", linewidth=1.2)
     axes.set_xticks(range(len(names)), names)
     axes.set_yticks(range(len(letters)), letters)
-    axes.set_xlabel("slot picked, by letter (rows of all orientations)")
+    axes.set_xlabel("slot picked (rows of all orientations)")
     axes.set_ylabel("slot of the gold option")
     axes.set_title(title, fontsize=11)
     return figure

@@ -139,6 +139,10 @@ def load_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) ->
         raise SettingsError(f"recipe {path.name!r}", "must be a mapping of names to values", given)
     if "data" in given:
         given["data"] = located(given["data"], path.parent)
+    for place in (given, *(given.get("arms") or [])):
+        shots = place.get("few_shot") if isinstance(place, dict) else None
+        if isinstance(shots, dict) and "path" in shots:
+            shots["path"] = located(shots["path"], path.parent)
     _override(given, {k: v for k, v in (overrides or {}).items() if v not in (None, "")})
     try:
         recipe = Recipe.model_validate(given)

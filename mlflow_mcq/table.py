@@ -44,7 +44,7 @@ _GRADE_COLUMNS = (
     "slot", "shown_letter", "gold", "gold_slot", "n_options", "reason", "judge_reply", "judge",
     "from_prefilter", "error", "golds", "choices",
 )  # fmt: skip
-_LATER = {"golds", "gold_policy", "choices"}
+_LATER = {"golds", "gold_policy", "choices", "probe", "human_label"}
 """Columns that older tables lack: there each item has one gold, and an answer one choice."""
 
 
@@ -106,10 +106,7 @@ def generations_from(frame: pd.DataFrame) -> tuple[Generation, ...]:
     Raises:
         DataError: A column is missing: the table is of another kind or version.
     """
-    # Runs of before had neither probes nor human labels.
-    younger = {"probe", "human_label"}
-    needed = tuple(name for name in _GENERATION_COLUMNS if name not in younger)
-    _check_columns(frame, needed, "mcq_generations")
+    _check_columns(frame, _GENERATION_COLUMNS, "mcq_generations")
     return tuple(_generation_from(row) for row in frame.to_dict("records"))
 
 

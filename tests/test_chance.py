@@ -20,7 +20,7 @@ from mlflow_mcq.datasets.nonsense import nonsense_items
 from mlflow_mcq.errors import SettingsError
 from mlflow_mcq.metrics import Summary
 from mlflow_mcq.orientations import plan_for
-from mlflow_mcq.prompts import prompt_family
+from mlflow_mcq.protocols import prompt_family
 from mlflow_mcq.records import Generation, Grade, Item, Prompt, Reply
 from mlflow_mcq.settings import Columns
 from mlflow_mcq.table import generations_frame, generations_from, grades_frame
