@@ -14,7 +14,7 @@ from fake_server import FakeServer, Script
 from mlflow import MlflowClient
 
 from mlflow_mcq.datasets.built import built_name, located
-from mlflow_mcq.datasets.files import load_frame
+from mlflow_mcq.datasets.sources import load_data
 from mlflow_mcq.errors import DataError, McqError, SettingsError
 from mlflow_mcq.recipe import load_recipe, run_recipe
 
@@ -33,7 +33,7 @@ PAIRS = {
     ],
 )
 def test_a_source_is_made(source: Any, n: int) -> None:
-    assert len(load_frame(source)) == n
+    assert len(load_data(source)) == n
 
 
 def test_analogies_are_built_from_a_file(tmp_path: Path) -> None:
@@ -45,11 +45,11 @@ def test_analogies_are_built_from_a_file(tmp_path: Path) -> None:
     ]
     path.write_text("\n".join(lines), encoding="utf-8")
     given = {"analogy": {"pairs": "p.txt", "per_relation": 4, "duplicate": True}}
-    frame = load_frame(located(given, tmp_path))
+    frame = load_data(located(given, tmp_path))
     assert len(frame) == 12
     assert set(frame["variant"]) == {"duplicate"}
     with pytest.raises(DataError, match="enough for"):
-        load_frame(f"analogy:{path}")  # a hundred of each are the default
+        load_data(f"analogy:{path}")  # a hundred of each are the default
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_analogies_are_built_from_a_file(tmp_path: Path) -> None:
 )
 def test_faults_are_named(source: Any, said: str) -> None:
     with pytest.raises(SettingsError, match=said):
-        load_frame(source)
+        load_data(source)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_faults_are_named(source: Any, said: str) -> None:
 def test_files_stay_files(path: str) -> None:
     assert built_name(path) is None
     with pytest.raises(McqError, match="data file"):
-        load_frame(path)
+        load_data(path)
 
 
 @pytest.mark.parametrize(

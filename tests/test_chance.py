@@ -217,5 +217,5 @@ def test_a_protocol_that_leaks_rings(store: None) -> None:
         parrot, pd.DataFrame(told), evaluators="mcq_regex", orientations="as-is"
     )
     assert "protocol_leaks" in MlflowClient().get_run(result.run_id).data.tags["mcq.alarms"]
-    (alarm,) = result.tables["mcq_alarms"].to_dict("records")
-    assert "regex_naive" in alarm["found"]
+    alarms = result.tables["mcq_alarms"].set_index("name")
+    assert "regex_naive" in alarms.loc["protocol_leaks", "found"]
