@@ -18,11 +18,11 @@ from mlflow import MlflowClient
 from mlflow.exceptions import MlflowException
 from mlflow.models.evaluation.base import EvaluationResult
 
+from mlflow_mcq import judges
 from mlflow_mcq.arm import Arm, count, put, read
 from mlflow_mcq.errors import DataError, JudgeNotConfigured, SettingsError
 from mlflow_mcq.graders import ALL_REGEX_GRADERS, JudgeGrader
 from mlflow_mcq.judge_settings import JudgeSettings
-from mlflow_mcq.judges import judge_of
 from mlflow_mcq.pipeline import grade
 from mlflow_mcq.records import Generation, Grade, Verdict
 from mlflow_mcq.report import report, save_answers
@@ -55,6 +55,7 @@ def regrade(
 
     Raises:
         JudgeNotConfigured: Nobody is named.
+        JudgeUnavailable: The judge answers nobody; no run was made.
         SettingsError: ``only`` is none of these.
         DataError: The run holds no stored answers, or no grades to keep.
     """
@@ -68,7 +69,8 @@ def regrade(
         raise JudgeNotConfigured
     generations = generations_from(_stored_table(run_id, "mcq_generations"))
     kept = _kept(run_id, generations, wanted)
-    grader = judge_of(settings.judge)
+    grader = judges.judge_of(settings.judge)
+    judges.ask_first(grader)
     with mlflow.start_run(
         experiment_id=old.info.experiment_id, run_name=f"{old.info.run_name} (regraded)"
     ) as run:
@@ -120,11 +122,11 @@ def _grades(
 
 
 def _link(old: Any, log: RunLog, arm: Arm) -> None:
-    judges = {one.judge for one in arm.grades["judge"] if one.judge}
+    readers = {one.judge for one in arm.grades["judge"] if one.judge}
     tags = {"mcq.regraded_from": old.info.run_id}
-    if len(judges) > 1:
+    if len(readers) > 1:
         # Arms read by different judges are not comparable: one fingerprint would lie.
-        tags["mcq.judge_fingerprint"] = "several: " + ", ".join(sorted(judges))
+        tags["mcq.judge_fingerprint"] = "several: " + ", ".join(sorted(readers))
     # The rows hold the prompts as they were sent, with the model's own template around them.
     inherited = ("mcq.arm", "mcq.comparison", "mcq.role", "mcq.prompts_digest")
     tags |= {name: old.data.tags[name] for name in inherited if name in old.data.tags}
