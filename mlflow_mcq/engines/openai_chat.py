@@ -78,6 +78,16 @@ class OpenAIChat:
             raise SettingsError(
                 "base_url", "must start with http:// or https://", self.url, "Add the scheme."
             )
+        try:
+            urlsplit(base_url).port  # noqa: B018
+        except ValueError:
+            # Said here, since whoever stumbles over it later repeats the URL, password and all.
+            raise SettingsError(
+                "base_url",
+                "cannot be read: what stands where the port should is no number",
+                self.url,
+                "Write signs such as / # ? @ in a password as %2F %23 %3F %40.",
+            ) from None
         self.api_key_env = api_key_env
         self.concurrency = max(1, concurrency)
         self.timeout_s = timeout_s
