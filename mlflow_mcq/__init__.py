@@ -10,21 +10,33 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mlflow_mcq.chance import chance_band
+    from mlflow_mcq.datasets.analogies import analogy_items
     from mlflow_mcq.datasets.lint import lint_items
+    from mlflow_mcq.datasets.nonsense import nonsense_items
     from mlflow_mcq.engines.handle import local_model, remote_model
     from mlflow_mcq.exam_door import examine_judge
     from mlflow_mcq.front import evaluate
     from mlflow_mcq.graders.judge_reply import parse_judge_reply
     from mlflow_mcq.graders.strict import strict_choice
+    from mlflow_mcq.importers.inspect_log import from_inspect_log
+    from mlflow_mcq.importers.lm_eval import from_lm_eval_samples
+    from mlflow_mcq.importers.twinkle import from_twinkle
     from mlflow_mcq.orientations import orientations_for
     from mlflow_mcq.recipe import run_recipe
     from mlflow_mcq.regrading import regrade
 
 __all__ = [
+    "analogy_items",
+    "chance_band",
     "evaluate",
     "examine_judge",
+    "from_inspect_log",
+    "from_lm_eval_samples",
+    "from_twinkle",
     "lint_items",
     "local_model",
+    "nonsense_items",
     "orientations_for",
     "parse_judge_reply",
     "regrade",
@@ -34,10 +46,16 @@ __all__ = [
 ]
 
 _ROOMS = {
+    "analogy_items": "datasets.analogies",
+    "chance_band": "chance",
     "evaluate": "front",
     "examine_judge": "exam_door",
     "lint_items": "datasets.lint",
+    "from_inspect_log": "importers.inspect_log",
+    "from_lm_eval_samples": "importers.lm_eval",
+    "from_twinkle": "importers.twinkle",
     "local_model": "engines.handle",
+    "nonsense_items": "datasets.nonsense",
     "orientations_for": "orientations",
     "parse_judge_reply": "graders.judge_reply",
     "regrade": "regrading",

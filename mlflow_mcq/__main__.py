@@ -13,7 +13,7 @@ _OVERRIDES = {
     "judge-model": "the judge's name at its server, or its weights for a local judge",
     "judge-url": 'OpenAI-compatible server of the judge, or "local"',
     "judge-key-env": "name of the environment variable that holds the judge's key",
-    "data": "data file (.jsonl, .json, .csv, .parquet)",
+    "data": "data file (.jsonl, .json, .csv, .parquet) or a built set (nonsense:1000)",
     "limit": "number of items, drawn with the recipe's seed",
     "orientations": "as-is, swap, rotations, rotations:k or shuffles:k",
 }

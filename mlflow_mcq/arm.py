@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from mlflow_mcq import metrics
+from mlflow_mcq.chance import chance_numbers
+from mlflow_mcq.corrections import corrected_numbers, human_numbers
 from mlflow_mcq.datasets.lint import LintReport
 from mlflow_mcq.datasets.reading import Reading
 from mlflow_mcq.datasets.stored import PROTOCOL as STORED
@@ -27,6 +29,7 @@ from mlflow_mcq.extras import exam_of, judge_numbers, parser_numbers, reader_num
 from mlflow_mcq.graders import JudgeGrader
 from mlflow_mcq.logprob import summarize_logprobs
 from mlflow_mcq.pipeline import generate, grade
+from mlflow_mcq.places import label_picks, without_places
 from mlflow_mcq.reader_tables import exam_tables, label_scores_frame, reader_tables
 from mlflow_mcq.records import Generation, Grade, Item, Request
 from mlflow_mcq.scores import LabelScores
@@ -55,6 +58,7 @@ class Arm:
         numbers: Numbers that belong to no single grader's rows.
         reading: How the data was read; None where it was not (regrading).
         lint: Faults of the items, where they were looked for.
+        road: How a model in memory generated the rows, and why; empty for any other.
         journal: What is kept on disk while the run is under way.
         tables: Tables that only some graders have, by name.
     """
@@ -71,6 +75,7 @@ class Arm:
     numbers: metrics.Summary = field(default_factory=metrics.Summary)
     reading: Reading | None = None
     lint: LintReport | None = None
+    road: str = ""
     journal: Journal | None = None
     tables: dict[str, pd.DataFrame] = field(default_factory=dict)
 
@@ -119,6 +124,7 @@ def measure(
     if isinstance(engine, KeptEngine):
         arm.numbers.values["generation/n_resumed"] = float(engine.n_found)
     arm.tokenizer = tokenizer_of(engine)
+    arm.road = str(getattr(getattr(engine, "chat", None), "road", None) or "")
     if settings.logprob.enabled:
         _score(arm, getattr(engine, "chat", None))
     count(arm)
@@ -184,12 +190,16 @@ def put(arm: Arm, grader: Grader, grades: tuple[Grade, ...]) -> None:
         arm.judge = grader
         exam = exam_of(grader)
         summary.add(judge_numbers(grader, grades, exam, arm.settings.seed))
+        summary.add(corrected_numbers(grades, exam))
+        summary.add(human_numbers(grades))
         arm.tables |= exam_tables(exam)
     stored = arm.generations[0].prompt.protocol == STORED
     seconds = None if stored else arm.seconds
     summary.add(reader_numbers(grader, grades, arm.items, seconds))
     arm.tables |= reader_tables(grader, arm.items)
-    arm.summaries[grader.name] = summary
+    summary.add(chance_numbers(frame, arm.items))
+    summary.add(label_picks(grades))
+    arm.summaries[grader.name] = without_places(summary, grades)
 
 
 def compare(arm: Arm) -> None:

@@ -19,6 +19,7 @@ from mlflow_mcq.errors import DataError, SettingsError
 from mlflow_mcq.records import Verdict
 
 __all__ = [
+    "Codes",
     "Floats",
     "Label",
     "MeanOverItems",

@@ -12,7 +12,8 @@ Two corrections are offered beside it. **When to believe which number:**
   rows as often as on the calibration rows, among right and among wrong answers; the share
   of right answers may differ. An exam of deliberately hard replies breaks that: it makes
   the judge look worse than it is here and corrects too much. A ``clipped`` estimate, or
-  an interval that lies outside [0, 1], is a sign of it.
+  an interval that lies outside [0, 1], is a sign of it. Rows that no judge has read
+  (``exact``) are right as they are and are not corrected.
 * **PPI++** (`mlflow_mcq.ppi.ppi_mean`): needs human labels of a *random* sample of these
   very rows, and nothing else: the judge may err in any way. Believe this one where it
   exists, from some 30 labelled items on. Labels of hand-picked rows (those on which
@@ -25,15 +26,17 @@ exam: label more rows, and believe PPI++.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
-from numbers import Integral
 
 import numpy as np
+import numpy.typing as npt
 
+from mlflow_mcq.calibration import INFALLIBLE, Calibration, Rates
 from mlflow_mcq.clusters import (
+    Codes,
+    Floats,
     Label,
-    MeanOverItems,
     correctness,
     item_codes,
     mean_over_items,
@@ -71,76 +74,6 @@ class Corrected:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Calibration:
-    """How often a judge was right on rows whose truth is known.
-
-    A *positive* is an answer that really is CORRECT; INCORRECT and OTHER are negatives.
-    The rows count as independent: take the exam, or one labelled row an item.
-
-    Attributes:
-        tp: Right answers that the judge called right.
-        fn: Right answers that it did not.
-        tn: Answers not right that it did not call right.
-        fp: Answers not right that it called right.
-
-    Raises:
-        DataError: A count is negative or no whole number.
-
-    Example:
-        >>> Calibration(tp=45, fn=5, tn=40, fp=10).sensitivity
-        0.9
-    """
-
-    tp: int
-    fn: int
-    tn: int
-    fp: int
-
-    def __post_init__(self) -> None:
-        for name in ("tp", "fn", "tn", "fp"):
-            count = getattr(self, name)
-            whole = isinstance(count, Integral) and not isinstance(count, bool)
-            if not whole or count < 0:
-                raise DataError(f"calibration {name}", "must be a count, 0 or more", count)
-
-    @classmethod
-    def of_rows(cls, judged: Iterable[Label], human: Iterable[Label]) -> Calibration:
-        """Count the rows that both a judge and a person have labelled.
-
-        Args:
-            judged: What the judge said, a row each; empty where it failed.
-            human: What a person said of the same rows; empty where nobody did.
-
-        Raises:
-            DataError: A label cannot be read, or the two differ in length.
-
-        Example:
-            >>> Calibration.of_rows(["CORRECT", "OTHER", "CORRECT"], [True, False, None])
-            Calibration(tp=1, fn=0, tn=1, fp=0)
-        """
-        said, true = correctness(judged, "judged"), correctness(human, "human_label")
-        if len(said) != len(true):
-            raise DataError("human_label", f"one a row is needed, for {len(said)} rows", len(true))
-        counts = ((true == t) & (said == s) for t, s in ((1, 1), (1, 0), (0, 0), (0, 1)))
-        return cls(*(int(np.count_nonzero(one)) for one in counts))
-
-    @property
-    def n(self) -> int:
-        """All rows."""
-        return self.tp + self.fn + self.tn + self.fp
-
-    @property
-    def sensitivity(self) -> float | None:
-        """Share of right answers that the judge called right; None without any."""
-        return self.tp / (self.tp + self.fn) if self.tp + self.fn else None
-
-    @property
-    def specificity(self) -> float | None:
-        """Share of the other answers that it did not call right; None without any."""
-        return self.tn / (self.tn + self.fp) if self.tn + self.fp else None
-
-
 def judged_accuracy(
     judged: Iterable[Label], items: Sequence[Hashable], *, level: float = 0.95
 ) -> Corrected:
@@ -161,14 +94,15 @@ def judged_accuracy(
         >>> judged_accuracy([True, True, False, False], ["a", "b", "c", "d"]).estimate
         0.5
     """
-    p = _judged_mean(judged, items)
-    z, t = quantiles(level, max(p.n_items - 1, 1))
-    if reason := _no_rows(p):
-        return Corrected(None, None, None, "judged", p.n_items, 0, reason=reason)
-    if missing := _no_interval(p):
-        return bounded(p.mean, None, "judged", (p.n_items, 0), missing)
-    centre, variance = _smoothed(p, z)
-    return bounded(p.mean, (centre, t * sqrt(variance)), "judged", (p.n_items, 0))
+    rows = _Rows.of(judged, items, None)
+    quantile = quantiles(level, max(rows.n_items - 1, 1))
+    counts = (rows.n_items, 0)
+    if reason := _no_rows(rows):
+        return Corrected(None, None, None, "judged", *counts, reason=reason)
+    estimate = float(rows.said.mean())
+    if missing := _no_interval(rows):
+        return bounded(estimate, None, "judged", counts, missing)
+    return bounded(estimate, _interval(rows, INFALLIBLE, quantile), "judged", counts)
 
 
 def rogan_gladen(
@@ -176,6 +110,7 @@ def rogan_gladen(
     items: Sequence[Hashable],
     calibration: Calibration,
     *,
+    exact: Sequence[bool] | npt.NDArray[np.bool_] | None = None,
     level: float = 0.95,
 ) -> Corrected:
     """Accuracy corrected by the judge's sensitivity and specificity.
@@ -196,51 +131,69 @@ def rogan_gladen(
     all alike is no proof of certainty); the half-width uses Student's t with items - 1
     degrees of freedom, z only the pseudo-rows and the shift. With one row an item and
     many items, this is the published interval. It is widened to contain the estimate
-    where smoothing moved it past that, and is all of [0, 1] where the calibration cannot
-    tell the judge from chance (Fieller's set is unbounded there, the delta method is void).
+    where smoothing moved it past that.
+
+    *Ours as well*, so that some rows may need no judge: an ``exact`` row enters as the 0
+    or 1 that it is, a judged one as its pseudo-outcome ``(c + sp - 1) / (se + sp - 1)``,
+    and the mean is over all of them. For a share w of judged rows with corrected accuracy
+    theta, the calibration adds ``w^2 (theta^2 Var(se) + (1 - theta)^2 Var(sp)) / (se + sp
+    - 1)^2``; the pseudo-rows are a share w of judged ones and the rest exact. Correcting
+    the exact rows too would take away errors that nobody made. What is clipped to [0, 1]
+    is the accuracy of the judged rows: no more than all of them can be right.
+
+    *Assumed*: on the judged rows the judge errs as often as in the calibration, among
+    right answers and among the others (so the others must be mixed alike: wrong answers
+    and refusals may be unlike hard to see); and exact rows hold no error at all.
+
+    Where the calibration cannot tell the judge from chance (Fieller's set is unbounded
+    there, the delta method is void), the interval reaches from "no judged row is right"
+    to "every one is": all of [0, 1] where every row is judged.
 
     Calibration rows may be among the judged ones, but their errors are then on both sides
     and partly cancel, which the interval does not know: it is too wide (simulated coverage
     98 to 99.9 % at nominal 95 % where calibration rows are a quarter or more). Prefer PPI++.
 
     Args:
-        judged: What the judge said, a row each: CORRECT counts, INCORRECT and OTHER do
-            not; rows without a label (judge errors) are left out.
+        judged: What was said of each row: CORRECT counts, INCORRECT and OTHER do not;
+            rows without a label (judge errors) are left out.
         items: Item id of each row.
         calibration: How often this judge is right.
+        exact: Whether a row was read without the judge and is known to be read rightly;
+            None where the judge has read all of them.
         level: Nominal coverage.
 
     Returns:
-        Higher is better. Undefined without judged rows, without calibration rows of both
-        kinds, and where se + sp <= 1; no interval with fewer than two items.
+        Higher is better. Undefined without labelled rows and, where the judge has read
+        any, without calibration rows of both kinds and where se + sp <= 1; no interval
+        with fewer than two items.
 
     Raises:
-        DataError: A label cannot be read, or ids are missing.
+        DataError: A label cannot be read, or columns differ in length.
         SettingsError: ``level`` is not between 0 and 1.
 
     Example:
-        >>> found = rogan_gladen(
-        ...     [True, True, True, False], ["a", "b", "c", "d"], Calibration(90, 10, 80, 20)
-        ... )
+        >>> said, known = [True, True, True, False], Calibration(90, 10, 80, 20)
+        >>> found = rogan_gladen(said, ["a", "b", "c", "d"], known)
         >>> round(found.estimate, 4), found.clipped  # (0.75 + 0.8 - 1) / (0.9 + 0.8 - 1)
         (0.7857, False)
+        >>> half = rogan_gladen(said, list("abcd"), known, exact=[True, False, True, False])
+        >>> round(half.estimate, 4)  # (1 + 1) / 4 + (0.5 + 0.8 - 1) / (0.9 + 0.8 - 1) * 2 / 4
+        0.7143
     """
-    p = _judged_mean(judged, items)
-    quantile = quantiles(level, max(p.n_items - 1, 1))
-    counts = (p.n_items, calibration.n)
-    se, sp = calibration.sensitivity, calibration.specificity
-    reason = _no_rows(p) or _no_correction(calibration)
-    if reason or se is None or sp is None:
+    rows = _Rows.of(judged, items, exact)
+    quantile = quantiles(level, max(rows.n_items - 1, 1))
+    counts = (rows.n_items, calibration.n)
+    reason = _no_rows(rows) or (calibration.useless if rows.share else "")
+    if reason:
         return Corrected(None, None, None, "rogan-gladen", *counts, reason=reason)
-    false_alarms = 1 - sp  # in this form a judge that never errs returns p to the last bit
-    estimate = (p.mean - false_alarms) / (se - false_alarms)
-    if missing := _no_interval(p):
-        return bounded(estimate, None, "rogan-gladen", counts, missing)
-    ends = _adjusted_interval(p, calibration, quantile)
-    if ends is None:
+    estimate, clipped = _estimate(rows, calibration)
+    doubt = _no_interval(rows)
+    ends = None if doubt else _interval(rows, calibration.smoothed, quantile)
+    if ends is None and not doubt:
         doubt = f"{calibration.n} calibration rows cannot tell this judge from chance"
-        return bounded(estimate, (0.5, 0.5), "rogan-gladen", counts, doubt)
-    return bounded(estimate, ends, "rogan-gladen", counts)
+        ends = _worst_case(rows, quantile)
+    found = bounded(estimate, ends, "rogan-gladen", counts, doubt)
+    return replace(found, clipped=clipped)
 
 
 def bounded(
@@ -272,65 +225,105 @@ def bounded(
     return Corrected(inside, low, high, method, *counts, clipped, reason)
 
 
-def _judged_mean(judged: Iterable[Label], items: Sequence[Hashable]) -> MeanOverItems:
-    said = correctness(judged, "judged")
-    codes = item_codes(items, len(said))
-    known = ~np.isnan(said)
-    return mean_over_items(said[known], codes[known])
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows with a label.
+
+    Attributes:
+        said: Correct or not, as 1 or 0, by the judge or for certain.
+        judged: Which of them the judge has read.
+        codes: Item of each.
+        n_items: Items.
+    """
+
+    said: Floats
+    judged: npt.NDArray[np.bool_]
+    codes: Codes
+    n_items: int
+
+    @classmethod
+    def of(
+        cls,
+        labels: Iterable[Label],
+        items: Sequence[Hashable],
+        exact: Sequence[bool] | npt.NDArray[np.bool_] | None,
+    ) -> _Rows:
+        """Leave out the rows without a label."""
+        said = correctness(labels, "judged")
+        codes = item_codes(items, len(said))
+        sure = np.zeros(len(said), bool) if exact is None else np.asarray(exact, dtype=bool)
+        if len(sure) != len(said):
+            raise DataError("exact", f"one a row is needed, for {len(said)} rows", len(sure))
+        known = ~np.isnan(said)
+        return cls(said[known], ~sure[known], codes[known], len(np.unique(codes[known])))
+
+    @property
+    def share(self) -> float:
+        """Share of rows that the judge has read; 0 without rows."""
+        return float(self.judged.mean()) if len(self.said) else 0.0
+
+    def means(self, values: Floats) -> tuple[float, float]:
+        """Mean of the judged rows and of the exact ones; 0 where there are none."""
+        parts = (values[self.judged], values[~self.judged])
+        judged, exact = (float(part.mean()) if len(part) else 0.0 for part in parts)
+        return judged, exact
 
 
-def _smoothed(p: MeanOverItems, z: float) -> tuple[float, float]:
-    """Mean and variance with z^2 pseudo-rows, half of them right (Agresti & Coull 1998)."""
-    # Nothing varies: as many rows as there are items, since rows of one item may be copies.
-    spread = p.mean * (1 - p.mean)
-    seen = p.variance > _ROUNDING
-    rows = (spread / p.variance if seen else float(p.n_items)) + z * z
-    mean = p.mean + z * z * (0.5 - p.mean) / rows
-    return mean, mean * (1 - mean) / rows
+def _estimate(rows: _Rows, calibration: Calibration) -> tuple[float, bool]:
+    """The mean of all rows, and whether that of the judged ones had to be clipped."""
+    judged, exact = rows.means(rows.said)
+    se, sp = calibration.sensitivity, calibration.specificity
+    if not rows.share or se is None or sp is None:
+        return exact, False
+    false_alarms = 1 - sp  # in this form a judge that never errs returns p to the last bit
+    theta = (judged - false_alarms) / (se - false_alarms)
+    inside = min(max(theta, 0.0), 1.0)
+    return exact + rows.share * (inside - exact), abs(inside - theta) > _ROUNDING
 
 
-def _adjusted_interval(
-    p: MeanOverItems, calibration: Calibration, quantile: tuple[float, float]
+def _interval(
+    rows: _Rows, judge: Rates, quantile: tuple[float, float]
 ) -> tuple[float, float] | None:
     """Centre and half-width; None where the judge may be no better than chance."""
     z, t = quantile
-    mean, v_mean = _smoothed(p, z)
-    se, v_se = _plus_two(calibration.tp, calibration.fn)
-    sp, v_sp = _plus_two(calibration.tn, calibration.fp)
-    power = se + sp - 1
-    if power <= z * sqrt(v_se + v_sp):
+    w = rows.share
+    if not w:
+        judge = INFALLIBLE  # there is nothing to correct
+    elif judge.power <= z * sqrt(judge.v_se + judge.v_sp):
         return None
-    theta = (mean + sp - 1) / power
-    shift = 2 * z * z * (theta * v_se - (1 - theta) * v_sp)
-    error = sqrt(v_mean + (1 - theta) ** 2 * v_sp + theta**2 * v_se) / power
-    return theta + shift, t * error
+    values = np.where(rows.judged, judge.outcome(rows.said), rows.said)
+    over_items = mean_over_items(values, rows.codes)
+    spread = float(values.var())
+    # Nothing varies: as many rows as there are items, since rows of one item may be copies.
+    seen = over_items.variance > _ROUNDING
+    n = (spread / over_items.variance if seen else float(rows.n_items)) + z * z
+    pull = z * z / n
+    # Pseudo-rows (Agresti & Coull 1998), half of them right, judged as often as the others.
+    ends = judge.outcome(np.array([0.0, 1.0]))
+    judged, exact = rows.means(values)
+    theta = judged + pull * (float(ends.mean()) - judged)
+    mean = w * theta + (1 - w) * (exact + pull * (0.5 - exact))
+    square = spread + over_items.mean**2
+    square += pull * (w * float((ends**2).mean()) + (1 - w) * 0.5 - square)
+    doubt = w * w * ((1 - theta) ** 2 * judge.v_sp + theta**2 * judge.v_se) / judge.power**2
+    shift = w * 2 * z * z * (theta * judge.v_se - (1 - theta) * judge.v_sp)
+    return mean + shift, t * sqrt(max(square - mean**2, 0.0) / n + doubt)
 
 
-def _plus_two(hits: int, misses: int) -> tuple[float, float]:
-    """Rate and its variance with two pseudo-rows, one of them a hit."""
-    n = hits + misses + 2
-    rate = (hits + 1) / n
-    return rate, rate * (1 - rate) / n
+def _worst_case(rows: _Rows, quantile: tuple[float, float]) -> tuple[float, float]:
+    """From "no judged row is right" to "every one is", as centre and half-width."""
+    reach = []
+    for value, side in ((0.0, -1), (1.0, 1)):
+        assumed = replace(rows, said=np.where(rows.judged, value, rows.said))
+        centre, half = _interval(assumed, INFALLIBLE, quantile) or (0.5, 0.5)
+        reach.append(min(max(centre + side * half, 0.0), 1.0))
+    low, high = reach
+    return (low + high) / 2, (high - low) / 2
 
 
-def _no_rows(p: MeanOverItems) -> str:
-    return "" if p.n_rows else "undefined: 0 judged rows"
+def _no_rows(rows: _Rows) -> str:
+    return "" if len(rows.said) else "undefined: 0 judged rows"
 
 
-def _no_interval(p: MeanOverItems) -> str:
-    return "" if p.n_items >= 2 else "no interval: fewer than 2 items"
-
-
-def _no_correction(calibration: Calibration) -> str:
-    se, sp = calibration.sensitivity, calibration.specificity
-    if se is None:
-        return "undefined: 0 calibration rows with a right answer"
-    if sp is None:
-        return "undefined: 0 calibration rows with an answer that is not right"
-    # se + sp <= 1 in whole numbers: a rounded sum just above 1 would divide by dust.
-    if int(calibration.tp) * int(calibration.tn) <= int(calibration.fn) * int(calibration.fp):
-        return (
-            f"undefined: the judge is no better than chance (sensitivity {se:.3f} + "
-            f"specificity {sp:.3f} <= 1)"
-        )
-    return ""
+def _no_interval(rows: _Rows) -> str:
+    return "" if rows.n_items >= 2 else "no interval: fewer than 2 items"

@@ -36,8 +36,9 @@ def evaluate(
         model: A function of a DataFrame, a pyfunc, a ``models:/`` or ``runs:/`` URI,
             `local_model`, `remote_model`, ``(model, tokenizer)``, a folder or hub name;
             None reads the answers that the data holds.
-        data: DataFrame, list of dicts, MLflow dataset, the path of a data file, or
-            ``hf:owner/name[:config][@revision]``; native layouts are recognised.
+        data: DataFrame, list of dicts, MLflow dataset, the path of a data file,
+            ``hf:owner/name[:config][@revision]``, or a built set such as ``nonsense:1000``;
+            native layouts are recognised.
         judge: Who judges: ``{"model": ..., "base_url": ..., "api_key_env": ...}``.
         targets: Column with the answers; None looks for the usual names.
         evaluators: Which of ours; None is ``["mcq_judge"]``.

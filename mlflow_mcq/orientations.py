@@ -2,13 +2,17 @@
 
 A scheme is a word with an optional count:
 
-==============  ===========================================================
-``as-is``       the order of the data, once
-``swap``        both orders of a two-option item
-``rotations``   all n cyclic rotations
-``rotations:k`` k evenly spaced rotations; all n where n <= k
-``shuffles:k``  k distinct seeded shuffles
-==============  ===========================================================
+======================  ===================================================
+``as-is``               the order of the data, once
+``swap``                both orders of a two-option item
+``rotations``           all n cyclic rotations
+``rotations:k``         k evenly spaced rotations; all n where n <= k
+``shuffles:k``          k distinct seeded shuffles
+``gold-at:k:swap``      once, gold in slot k (0 is the top): it changes places with
+                        the option there (Zheng et al., arXiv 2309.03882)
+``gold-at:k:rotation``  once, gold in slot k: all options move on together, as in
+                        CircularEval (Liu et al., arXiv 2307.06281)
+======================  ===================================================
 
 In a rotation by r, slot s shows option ``(s + r) mod n``.
 """
@@ -28,6 +32,7 @@ __all__ = [
     "check_scheme",
     "duplicate_options",
     "fixed_options",
+    "gold_at",
     "letters_for",
     "orientations_for",
     "plan_for",
@@ -36,7 +41,10 @@ __all__ = [
 DEFAULT_SCHEME = "rotations:4"
 """All rotations up to four options, four evenly spaced ones beyond."""
 
-_LEGAL = "as-is, swap, rotations, rotations:k or shuffles:k (k a whole number from 1)"
+_LEGAL = (
+    "as-is, swap, rotations, rotations:k or shuffles:k (k a whole number from 1), "
+    "gold-at:k:swap or gold-at:k:rotation (k a slot, 0 is the top)"
+)
 
 
 def letters_for(n_options: int) -> tuple[str, ...]:
@@ -92,6 +100,10 @@ def orientations_for(
     if n_options < 2:
         raise SettingsError("n_options", "an item has at least two options", n_options)
     word, count = check_scheme(scheme)
+    if word not in _SCHEMES:
+        raise SettingsError(
+            "orientations", "needs to know which option is gold", scheme, "Use plan_for(item, ...)."
+        )
     free = [option for option in range(n_options) if option not in fixed]
     if word == "swap" and n_options != 2:
         raise SettingsError(
@@ -108,7 +120,18 @@ def orientations_for(
 
 
 def plan_for(item: Item, scheme: str = DEFAULT_SCHEME, seed: int = 0) -> tuple[Orientation, ...]:
-    """The orientations of an item, with options that cannot move left in place."""
+    """The orientations of an item, with options that cannot move left in place.
+
+    Raises:
+        SettingsError: The scheme is unknown or does not fit the item.
+
+    Example:
+        >>> [o.order for o in plan_for(Item("q", "?", ("x", "y", "z"), 2), "gold-at:0:rotation")]
+        [(2, 0, 1)]
+    """
+    word, slot = check_scheme(scheme)
+    if word not in _SCHEMES and slot is not None:
+        return (gold_at(item, slot, word.partition(":")[2]),)
     return orientations_for(
         len(item.options),
         scheme,
@@ -116,6 +139,50 @@ def plan_for(item: Item, scheme: str = DEFAULT_SCHEME, seed: int = 0) -> tuple[O
         seed=seed,
         fixed=fixed_options(item.options),
     )
+
+
+def gold_at(item: Item, slot: int, how: str) -> Orientation:
+    """The orientation that shows gold in one slot, whatever it takes to get there.
+
+    Args:
+        item: Its gold moves.
+        slot: Where to; 0 is the top.
+        how: ``swap``: gold and the option in that slot change places, all others stay;
+            ``rotation``: all options move on by the same number of slots.
+
+    Raises:
+        SettingsError: The item has no such slot, or an option that cannot move is in the
+            way. It is never left where it stands: the treatment would be another one for
+            this item than for the others.
+
+    Example:
+        >>> item = Item("q", "?", ("w", "x", "y", "z"), 3)
+        >>> gold_at(item, 0, "swap").order, gold_at(item, 0, "rotation").order
+        ((3, 1, 2, 0), (3, 0, 1, 2))
+    """
+    who, name = f"orientations of item {item.id!r}", f"gold-at:{slot}:{how}"
+    n_options, gold = len(item.options), item.gold
+    if item.also_right:
+        raise SettingsError(who, "gold is moved to one slot, and several are right", item.golds)
+    if slot >= n_options:
+        raise SettingsError(who, f"there is no slot {slot}, 0 is the top", n_options)
+    fixed = fixed_options(item.options)
+    free = [option for option in range(n_options) if option not in fixed]
+    if gold == slot:
+        return Orientation(0, name, tuple(range(n_options)))
+    if gold in fixed or slot in fixed:
+        raise SettingsError(
+            who,
+            f"gold cannot come to slot {slot}, since an option there depends on its place",
+            item.options,
+            "Leave the item out of the data of this arm.",
+        )
+    if how == "swap":
+        moved = [slot if option == gold else gold if option == slot else option for option in free]
+    else:
+        shift = free.index(gold) - free.index(slot)
+        moved = [free[(place + shift) % len(free)] for place in range(len(free))]
+    return Orientation(0, name, _place(free, moved, n_options))
 
 
 def check_scheme(scheme: str) -> tuple[str, int | None]:
@@ -127,7 +194,12 @@ def check_scheme(scheme: str) -> tuple[str, int | None]:
     Example:
         >>> check_scheme("shuffles:3")
         ('shuffles', 3)
+        >>> check_scheme("gold-at:0:swap")
+        ('gold-at:swap', 0)
     """
+    gold = re.fullmatch(r"gold-at:(0|[1-9][0-9]{0,2}):(swap|rotation)", str(scheme))
+    if gold is not None:
+        return f"gold-at:{gold[2]}", int(gold[1])
     match = re.fullmatch(r"(as-is|swap|rotations|shuffles)(?::([1-9][0-9]{0,5}))?", str(scheme))
     if match is None:
         raise SettingsError("orientations", f"must be {_LEGAL}", scheme)

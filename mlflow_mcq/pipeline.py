@@ -10,18 +10,20 @@ import hashlib
 import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from tqdm.auto import tqdm
 
-from mlflow_mcq.doors import Engine, Grader
+from mlflow_mcq.datasets.examples import load_examples
+from mlflow_mcq.doors import Engine, Grader, PromptFamily
 from mlflow_mcq.errors import ModelError
 from mlflow_mcq.orientations import plan_for
-from mlflow_mcq.prompts import prompt_family
-from mlflow_mcq.records import Generation, Grade, Item, Request
+from mlflow_mcq.protocols import Protocol, few_shot, prompt_family
+from mlflow_mcq.records import Generation, Grade, Item, Reply, Request
 from mlflow_mcq.settings import Settings
 
-__all__ = ["data_digest", "generate", "grade", "requests_for"]
+__all__ = ["data_digest", "family_for", "generate", "grade", "requests_for"]
 
 T = TypeVar("T")
 
@@ -42,7 +44,7 @@ def requests_for(items: Iterable[Item], settings: Settings, *, chat: bool) -> li
         >>> [r.prompt.gold_slot for r in requests_for([item], Settings(), chat=False)]
         [1, 0]
     """
-    render = prompt_family(settings.protocol, settings.template)
+    render = family_for(settings)
     return [
         Request(prompt, repeat)
         for item in items
@@ -52,17 +54,63 @@ def requests_for(items: Iterable[Item], settings: Settings, *, chat: bool) -> li
     ]
 
 
+def family_for(settings: Settings) -> PromptFamily:
+    """The protocol as the settings have it, with its examples read.
+
+    Raises:
+        McqError: The examples cannot be read or placed.
+    """
+    shots = None
+    if settings.few_shot is not None:
+        pool = load_examples(settings.few_shot, settings)
+        shots = few_shot(pool, settings.few_shot, settings.orientations)
+    return prompt_family(settings.protocol, settings.style, shots)
+
+
 def generate(
     engine: Engine, requests: Sequence[Request], settings: Settings
 ) -> tuple[Generation, ...]:
     """Ask the model everything, and check that every row came back once.
 
+    Where a protocol has two turns, the first is asked once for each item and repeat: it
+    shows no options, so all orientations continue from one and the same reply, and they
+    differ in the order of options alone.
+
     Returns:
-        Generations in the order of ``requests``, whatever order the engine answered in.
+        Generations in the order of ``requests``, whatever order the engine answered in. Of
+        two turns it is the second, whose prompt holds the first; a row whose first turn
+        failed has its error.
 
     Raises:
         ModelError: The model failed, or the engine lost or doubled a row.
     """
+    family = prompt_family(settings.protocol, settings.style)
+    if not isinstance(family, Protocol) or family.then is None:
+        return _answers(engine, requests, settings)
+    opening = {(r.prompt.item.id, r.repeat): r for r in reversed(requests)}
+    firsts = {
+        (answer.prompt.item.id, answer.repeat): answer
+        for answer in _answers(engine, [*opening.values()][::-1], settings)
+    }
+    done: dict[int, Generation] = {}
+    following: list[tuple[int, Request]] = []
+    for place, request in enumerate(requests):
+        first = firsts[request.prompt.item.id, request.repeat]
+        if first.reply.text is None:
+            # Nothing more was sent, so nothing more stands in its prompt.
+            failed = Reply(None, f"first turn: {first.reply.error}", first.reply.finish_reason)
+            done[place] = Generation(request.prompt, request.repeat, failed, first.engine)
+        else:
+            prompt = family.second(request.prompt, first.reply.text)
+            following.append((place, replace(request, prompt=prompt)))
+    seconds = _answers(engine, [request for _, request in following], settings)
+    done |= {place: answer for (place, _), answer in zip(following, seconds, strict=True)}
+    return tuple(done[place] for place in range(len(requests)))
+
+
+def _answers(
+    engine: Engine, requests: Sequence[Request], settings: Settings
+) -> tuple[Generation, ...]:
     answers = engine.generate(requests, settings.decoding)
     shown = _watched(answers, len(requests), "generating")
     done: dict[tuple[str, str, int, int], Generation] = {}

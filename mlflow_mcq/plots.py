@@ -5,7 +5,7 @@ Figures are made without pyplot: its global state would leak into a user's noteb
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,9 +14,10 @@ import pandas as pd
 from mlflow_mcq.orientations import letters_for
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["confusion_figure", "orientation_figure"]
+__all__ = ["confusion_figure", "orientation_figure", "temperature_figure"]
 
 # Okabe and Ito (2008): told apart by colour-blind readers and in grey print.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -24,14 +25,15 @@ _MOST_NUMBERED = 12
 _MARKS = ("o", "s", "^", "D", "v", "P")
 
 
-def confusion_figure(table: pd.DataFrame, title: str) -> Figure:
+def confusion_figure(table: pd.DataFrame, title: str, slots: Sequence[str] | None = None) -> Figure:
     """The confusion matrix with counts: gold slot by picked slot, OTHER apart.
 
     Args:
         table: From `mlflow_mcq.metrics.confusion`.
         title: Shown above.
+        slots: Names of the slots; None calls them A, B, C.
     """
-    letters = letters_for(len(table))
+    letters = slots or letters_for(len(table))
     names = [letters[c] if isinstance(c, int) else str(c).replace("_", " ") for c in table.columns]
     counts = table.to_numpy()
     figure = _figure(1.6 + 0.8 * len(names), 1.6 + 0.62 * len(letters))
@@ -47,7 +49,7 @@ def confusion_figure(table: pd.DataFrame, title: str) -> Figure:
         axes.axvline(len(letters) - 0.5, color="black", linewidth=1.2)
     axes.set_xticks(range(len(names)), names)
     axes.set_yticks(range(len(letters)), letters)
-    axes.set_xlabel("slot picked, by letter (rows of all orientations)")
+    axes.set_xlabel("slot picked (rows of all orientations)")
     axes.set_ylabel("slot of the gold option")
     axes.set_title(title, fontsize=11)
     return figure
@@ -82,6 +84,56 @@ def orientation_figure(tables: Mapping[str, pd.DataFrame], title: str) -> Figure
     axes.set_title(title, fontsize=11)
     axes.legend(title="read by", frameon=False)
     return figure
+
+
+def temperature_figure(table: pd.DataFrame, title: str) -> Figure:
+    """Accuracy against sampling temperature with intervals, one panel a variant.
+
+    Panels stand side by side on one scale, since the question is how far apart they are.
+
+    Args:
+        table: One row an arm: ``temperature``, ``accuracy``, ``low`` and ``high`` (fractions;
+            missing bounds draw no bar), and where there are several ``variant`` (``standard``,
+            ``duplicate``: a panel each) and ``model`` (a line each). Rows without accuracy
+            are left out.
+        title: Shown above.
+    """
+    known = table[table["accuracy"].notna()].sort_values("temperature")
+    known = known.assign(**{n: "" for n in ("variant", "model") if n not in known.columns})
+    variants = sorted(known["variant"].unique(), reverse=True)  # standard before duplicate
+    models = list(dict.fromkeys(table["model"])) if "model" in table.columns else [""]
+    figure = _figure(1.2 + 3.6 * max(len(variants), 1), 3.8)
+    panels = figure.subplots(1, max(len(variants), 1), sharex=True, sharey=True, squeeze=False)[0]
+    for axes, variant in zip(panels, variants, strict=False):
+        for place, model in enumerate(models):
+            line = known[(known["variant"] == variant) & (known["model"] == model)]
+            _temperature_line(axes, line, place, str(model))
+        axes.set_title(str(variant), fontsize=10)
+    for axes in panels:
+        axes.set_ylim(-0.02, 1.02)
+        axes.set_xlabel("sampling temperature")
+        axes.grid(axis="y", alpha=0.3)
+    panels[0].set_ylabel("accuracy, all rows (fraction)")
+    if len(models) > 1:
+        panels[-1].legend(frameon=False)
+    figure.suptitle(title, fontsize=11)
+    return figure
+
+
+def _temperature_line(axes: Axes, line: pd.DataFrame, place: int, name: str) -> None:
+    accuracy = line["accuracy"].astype(float)
+    low, high = (line[end].astype(float).fillna(accuracy) for end in ("low", "high"))
+    axes.errorbar(
+        line["temperature"].astype(float),
+        accuracy,
+        # An interval that is clipped to [0, 1] may end on the wrong side by a rounding error.
+        yerr=[(accuracy - low).clip(lower=0), (high - accuracy).clip(lower=0)],
+        color=_COLOURS[place % len(_COLOURS)],
+        marker=_MARKS[place % len(_MARKS)],
+        linewidth=2,
+        capsize=3,
+        label=name,
+    )
 
 
 def _figure(width: float, height: float) -> Figure:

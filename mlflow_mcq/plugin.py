@@ -262,6 +262,7 @@ def _measure(call: _Call, settings: Settings) -> Arm:
     from mlflow_mcq.arm import measure
     from mlflow_mcq.data_report import describe
     from mlflow_mcq.datasets.frame import as_frame, items_of
+    from mlflow_mcq.datasets.human_label import refuse_human_labels
     from mlflow_mcq.datasets.reading import read_data
     from mlflow_mcq.engines.pyfunc import CallableEngine
     from mlflow_mcq.pipeline import requests_for
@@ -279,6 +280,7 @@ def _measure(call: _Call, settings: Settings) -> Arm:
         engine, answers = stored_answers(rows, texts, settings)
         requests = [answer.request for answer in answers]
     else:
+        refuse_human_labels(rows, settings.columns)
         engine = engine_of(call.model, settings, call.predictions)
         items = items_of(rows)
         call.forewarn(engine, items)

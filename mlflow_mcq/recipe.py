@@ -23,6 +23,7 @@ from mlflow import MlflowClient
 from mlflow.tracking.context.registry import resolve_tags
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from mlflow_mcq.datasets.built import built_name, located
 from mlflow_mcq.datasets.hub import SCHEME
 from mlflow_mcq.datasets.sources import load_data
 from mlflow_mcq.engines.handle import remote_model
@@ -74,7 +75,8 @@ class Recipe(BaseModel):
     Attributes:
         name: Of the comparison.
         experiment: MLflow experiment; None uses the active one.
-        data: Path of the data, relative to the recipe, or ``hf:owner/name``.
+        data: Path of the data, relative to the recipe; ``hf:owner/name``; or a built set:
+            ``nonsense:1000``, ``{analogy: {pairs: f}}`` (see `mlflow_mcq.datasets.built`).
         split: Of the data; see `mlflow_mcq.evaluate`.
         limit: Number of items, drawn with the seed; None takes all.
         model: For arms that name none.
@@ -86,7 +88,7 @@ class Recipe(BaseModel):
 
     name: str = Field(min_length=1)
     experiment: str | None = None
-    data: str
+    data: str | dict[str, Any]
     split: str | None = None
     limit: int | None = Field(None, ge=1)
     model: str | RemoteSpec | None = None
@@ -135,8 +137,12 @@ def load_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) ->
         raise SettingsError(f"recipe {str(path)!r}", f"cannot be read ({error})") from None
     if not isinstance(given, dict):
         raise SettingsError(f"recipe {path.name!r}", "must be a mapping of names to values", given)
-    if isinstance(given.get("data"), str) and not given["data"].startswith(SCHEME):
-        given["data"] = str(path.parent / given["data"])
+    if "data" in given:
+        given["data"] = located(given["data"], path.parent)
+    for place in (given, *(given.get("arms") or [])):
+        shots = place.get("few_shot") if isinstance(place, dict) else None
+        if isinstance(shots, dict) and "path" in shots:
+            shots["path"] = located(shots["path"], path.parent)
     _override(given, {k: v for k, v in (overrides or {}).items() if v not in (None, "")})
     try:
         recipe = Recipe.model_validate(given)
@@ -227,14 +233,15 @@ def _run_arm(recipe: Recipe, arm: ArmSpec, frame: pd.DataFrame, comparison: str)
 
 def _dataset(recipe: Recipe, frame: pd.DataFrame) -> Any:
     # Dataset names reach a tag and a column: letters, digits and dashes only.
-    on_hub = recipe.data.startswith(SCHEME)
-    place = recipe.data.removeprefix(SCHEME)
-    name = re.sub(r"[^\w.-]+", "-", place if on_hub else Path(place).stem)
+    place = str(recipe.data)
+    path = Path(place)
+    built, on_hub = built_name(recipe.data), place.startswith(SCHEME)
+    name = built or re.sub(r"[^\w.-]+", "-", place.removeprefix(SCHEME) if on_hub else path.stem)
     with warnings.catch_warnings():
         # MLflow warns about integer columns of a training set and about paths that
         # several stores could read: neither concerns an evaluation's own file.
         warnings.simplefilter("ignore", UserWarning)
-        source = None if on_hub else place  # MLflow knows no such address
+        source = None if built or on_hub else place  # MLflow knows no such addresses
         return mlflow.data.from_pandas(frame, source=source, name=name)
 
 

@@ -18,22 +18,12 @@ from numbers import Integral
 from typing import Literal
 
 from mlflow_mcq.errors import DataError
+from mlflow_mcq.said import Conversation, Decoding, Message, Query, Reply
 
 __all__ = [
-    "Conversation",
-    "Decoding",
-    "Generation",
-    "Grade",
-    "Item",
-    "Message",
-    "Orientation",
-    "Policy",
-    "Prompt",
-    "Query",
-    "Reply",
-    "Request",
-    "Verdict",
-]
+    "UNSEEN", "Conversation", "Decoding", "Generation", "Grade", "Item", "Message",
+    "Orientation", "Policy", "Prompt", "Query", "Reply", "Request", "Verdict",
+]  # fmt: skip
 
 
 class Verdict(str, Enum):
@@ -112,6 +102,9 @@ class Item:
         return self.policy == "all"
 
 
+UNSEEN = "unseen"  # name of the orientation of an item whose options are not on the page
+
+
 @dataclass(frozen=True, slots=True)
 class Orientation:
     """One order in which the options of an item are shown.
@@ -143,23 +136,6 @@ class Orientation:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
-    """One chat message.
-
-    Attributes:
-        role: ``system``, ``user`` or ``assistant``.
-        content: Its text, exactly.
-    """
-
-    role: str
-    content: str
-
-
-Conversation = str | tuple[Message, ...]
-"""What a model is given: plain text, or chat messages."""
-
-
-@dataclass(frozen=True, slots=True)
 class Prompt:
     """Exactly what is sent for one item in one orientation.
 
@@ -183,6 +159,11 @@ class Prompt:
         return tuple(self.item.options[option] for option in self.orientation.order)
 
     @property
+    def unseen(self) -> bool:
+        """Whether no option is on the page, so that none has a place."""
+        return self.orientation.name == UNSEEN
+
+    @property
     def gold_slot(self) -> int:
         """The slot in which `Item.gold` is shown; where several are right, one of them."""
         return self.orientation.slot_of(self.item.gold)
@@ -191,29 +172,6 @@ class Prompt:
     def gold_slots(self) -> tuple[int, ...]:
         """The slots in which right options are shown, from the top."""
         return tuple(sorted(self.orientation.slot_of(gold) for gold in self.item.golds))
-
-
-@dataclass(frozen=True, slots=True)
-class Decoding:
-    """How an answer is drawn from a model.
-
-    Attributes:
-        max_new_tokens: Upper bound on generated tokens.
-        temperature: 0 is greedy.
-        top_p: Nucleus; 1 keeps all.
-        top_k: Keep the k most likely tokens; 0 keeps all.
-        seed: Base of the per-row seeds.
-        stop: Texts that end an answer.
-        thinking: Switch of the chat template for reasoning models; None leaves it alone.
-    """
-
-    max_new_tokens: int = 128
-    temperature: float = 0.0
-    top_p: float = 1.0
-    top_k: int = 0
-    seed: int = 0
-    stop: tuple[str, ...] = ()
-    thinking: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,37 +199,6 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
-    """One conversation put to a chat model, with the seed of its sample."""
-
-    content: Conversation
-    seed: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What a chat model gave back: a text, or the reason why there is none.
-
-    Attributes:
-        text: The generated text, raw; None exactly when ``error`` is set.
-        error: Why the call failed, without secrets.
-        finish_reason: ``eos``, ``length``, ``prompt_too_long`` or a server's own word.
-        token_ids: Generated ids, where the model is here.
-        n_prompt_tokens: Tokens read.
-        n_tokens: Tokens generated.
-        sent: The exact text that reached the model (after its chat template).
-    """
-
-    text: str | None
-    error: str | None = None
-    finish_reason: str = ""
-    token_ids: tuple[int, ...] = ()
-    n_prompt_tokens: int = 0
-    n_tokens: int = 0
-    sent: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Generation:
     """One answer of the evaluated model, raw: never stripped, never rewritten.
 
@@ -280,12 +207,14 @@ class Generation:
         repeat: Which sample of the prompt this is.
         reply: The text with its token ids, finish reason and counts.
         engine: Fingerprint of the model that answered.
+        human_label: What a person says the answer is worth, where one has read it.
     """
 
     prompt: Prompt
     repeat: int
     reply: Reply
     engine: str = ""
+    human_label: Verdict | None = None
 
     @property
     def text(self) -> str:
@@ -394,7 +323,8 @@ class Grade:
 
     @property
     def slot(self) -> int | None:
-        """The slot of the choice, as shown; None without a single choice."""
-        if self.choice is None:
+        """The slot of the choice, as shown; None without a single choice, or a page of them."""
+        prompt = self.generation.prompt
+        if self.choice is None or prompt.unseen:
             return None
-        return self.generation.prompt.orientation.slot_of(self.choice)
+        return prompt.orientation.slot_of(self.choice)

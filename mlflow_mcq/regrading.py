@@ -125,7 +125,8 @@ def _link(old: Any, log: RunLog, arm: Arm) -> None:
     if len(judges) > 1:
         # Arms read by different judges are not comparable: one fingerprint would lie.
         tags["mcq.judge_fingerprint"] = "several: " + ", ".join(sorted(judges))
-    inherited = ("mcq.arm", "mcq.comparison", "mcq.role")
+    # The rows hold the prompts as they were sent, with the model's own template around them.
+    inherited = ("mcq.arm", "mcq.comparison", "mcq.role", "mcq.prompts_digest")
     tags |= {name: old.data.tags[name] for name in inherited if name in old.data.tags}
     log.tags(tags)
     RunLog(old.info.run_id).tags({"mcq.regraded_by": log.run_id})

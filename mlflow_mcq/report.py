@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 
@@ -12,10 +13,13 @@ from mlflow_mcq.arm import Arm
 from mlflow_mcq.data_report import report_data
 from mlflow_mcq.datasets.stored import PROTOCOL as STORED
 from mlflow_mcq.diagnostics import Alarm, alarms_for
-from mlflow_mcq.orientations import duplicate_options, fixed_options, letters_for
+from mlflow_mcq.diagnostics.outputs import check_outputs, output_alarm
+from mlflow_mcq.orientations import duplicate_options, fixed_options
 from mlflow_mcq.pipeline import data_digest
-from mlflow_mcq.records import Conversation
-from mlflow_mcq.settings import shown_judge, shown_url
+from mlflow_mcq.places import slot_names
+from mlflow_mcq.protocols import NOTA_TEXTS, reads_of
+from mlflow_mcq.records import Conversation, Item, Verdict
+from mlflow_mcq.settings import Settings, shown_judge, shown_url
 from mlflow_mcq.table import generations_frame, grades_frame, reading_frame, row_id
 from mlflow_mcq.tracking import RunLog, capped
 
@@ -58,11 +62,12 @@ def report(
         notes |= {f"{name}/{key}": note for key, note in summary.notes.items()}
     values |= arm.numbers.values
     undefined |= arm.numbers.undefined
-    alarms = alarms_for(values)
+    alarms = [*alarms_for(values), *_damage(arm)]
     if means:
         log.metrics(values, model_id=link)
     by_orientation = {name: metrics.by_orientation(frame) for name, frame in arm.frames.items()}
-    confusions = {name: metrics.confusion(frame) for name, frame in arm.frames.items()}
+    confusions = {} if _unseen(arm) else {n: metrics.confusion(f) for n, f in arm.frames.items()}
+    slots = slot_names((g.prompt for g in arm.generations), _most_options(arm))
     for name in fresh:
         _log_steps(log, name, by_orientation[name], link)
     log.params(_params(arm))
@@ -72,12 +77,31 @@ def report(
     for table, frame in arm.tables.items():
         log.parquet(table, frame)
         log.table(table, capped(frame, arm.settings.table_rows))
-    _log_counts(log, by_orientation, confusions)
+    _log_counts(log, by_orientation, confusions, slots)
     _log_summary(log, values, undefined | notes, alarms)
-    _log_pictures(log, by_orientation, confusions)
+    _log_pictures(log, by_orientation, confusions, slots)
     log.text("mcq_prompts.txt", _prompts_text(arm))
     log.text("mcq_settings.json", json.dumps(_settings_shown(arm), indent=2, ensure_ascii=False))
     return values
+
+
+def _damage(arm: Arm) -> list[Alarm]:
+    """The alarm over the answers themselves, if they are damaged."""
+    reader = arm.grades.get("judge") or next(iter(arm.grades.values()), ())
+    unread = {row_id(one.generation) for one in reader if one.verdict is Verdict.OTHER}
+    # A prompt that was never asked has no answer, and an alarm of its own.
+    asked = [one for one in arm.answered if one.reply.finish_reason != "prompt_too_long"]
+    ids = [row_id(one) for one in asked]
+    check = check_outputs(
+        [one.text for one in asked],
+        [_as_text(one.prompt.content) for one in asked],
+        [
+            one.reply.finish_reason == "length" and name in unread
+            for one, name in zip(asked, ids, strict=True)
+        ],
+    )
+    alarm = output_alarm(check, ids)
+    return [] if alarm is None else [alarm]
 
 
 def _log_steps(log: RunLog, grader: str, table: pd.DataFrame, link: str | None) -> None:
@@ -92,8 +116,9 @@ def _log_steps(log: RunLog, grader: str, table: pd.DataFrame, link: str | None) 
 
 def _params(arm: Arm) -> dict[str, object]:
     protocol = arm.generations[0].prompt.protocol
-    policy = arm.settings.several_gold
-    params: dict[str, object] = {"mcq.protocol": protocol, "mcq.several_gold": policy}
+    params: dict[str, object] = {"mcq.protocol": protocol}
+    if any(item.also_right for item in arm.items):  # it says nothing about other data
+        params["mcq.several_gold"] = arm.settings.several_gold
     # How stored answers were made is not known here: no setting of ours describes it.
     if protocol != STORED:
         settings = arm.settings
@@ -102,8 +127,11 @@ def _params(arm: Arm) -> dict[str, object]:
             "mcq.repeats": settings.repeats,
             "mcq.max_new_tokens": settings.max_new_tokens,
             "mcq.temperature": settings.temperature,
+            "mcq.top_p": settings.top_p,
+            "mcq.top_k": settings.top_k,
             "mcq.seed": settings.seed,
         }
+        params |= _page_params(settings)
     if arm.judge is not None:
         judge = arm.judge.settings
         params |= {
@@ -114,6 +142,35 @@ def _params(arm: Arm) -> dict[str, object]:
     return params
 
 
+def _page_params(settings: Settings) -> dict[str, object]:
+    """The settings that the protocol of this arm looks at."""
+    read = reads_of(settings.protocol)
+    names = ("labels", "language", "mark", "nota_share", "few_shot")
+    found = {f"mcq.{name}": getattr(settings, name) for name in names if name in read}
+    shots = found.pop("mcq.few_shot", None)
+    if settings.few_shot is not None:
+        told = settings.few_shot.model_dump(exclude={"rows", "path"}, exclude_none=True)
+        source = settings.few_shot.path or f"{len(settings.few_shot.rows)} rows"
+        shots = ", ".join([str(source), *(f"{name}: {value}" for name, value in told.items())])
+    return found | ({"mcq.few_shot": shots} if shots else {})
+
+
+def _prompts_digest(arm: Arm) -> str:
+    """Twelve hex digits over what was asked: examples, wording and orders included.
+
+    The settings name a file of examples and a protocol; what stands in them may change.
+    """
+    digest = hashlib.sha256()
+    for generation in arm.generations:
+        asked = f"{generation.key}\n{_as_text(generation.prompt.content)}\n"
+        digest.update(asked.encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()[:12]
+
+
+def _is_pinned(item: Item) -> bool:
+    return bool(fixed_options([text for text in item.options if text not in NOTA_TEXTS]))
+
+
 def _tags(arm: Arm, alarms: Sequence[Alarm]) -> dict[str, object]:
     items = arm.items
     tags: dict[str, object] = {
@@ -121,11 +178,14 @@ def _tags(arm: Arm, alarms: Sequence[Alarm]) -> dict[str, object]:
         "mcq.data_digest": data_digest(items),
         "mcq.engine": arm.generations[0].engine,
         "mcq.settings": arm.settings.fingerprint,
+        "mcq.prompts_digest": _prompts_digest(arm),
         "mcq.alarms": ", ".join(alarm.name for alarm in alarms) or "none",
-        "mcq.items_with_fixed_options": sum(1 for i in items if fixed_options(i.options)),
+        "mcq.items_with_fixed_options": sum(map(_is_pinned, items)),
         "mcq.items_with_several_gold": sum(1 for i in items if i.also_right),
         "mcq.items_with_equal_options": sum(1 for i in items if duplicate_options(i.options)),
     }
+    if arm.road:
+        tags["mcq.engine.road"] = arm.road
     if arm.judge is not None:
         tags["mcq.judge_fingerprint"] = arm.judge.fingerprint
         tags["mcq.judge_base_url"] = shown_url(arm.judge.settings.base_url)
@@ -150,15 +210,24 @@ def _log_counts(
     log: RunLog,
     by_orientation: dict[str, pd.DataFrame],
     confusions: dict[str, pd.DataFrame],
+    slots: Sequence[str],
 ) -> None:
     log.table(
         "mcq_by_orientation",
         pd.concat([table.assign(grader=name) for name, table in by_orientation.items()]),
     )
-    log.table(
-        "mcq_confusion",
-        pd.concat([_confusion_rows(table, name) for name, table in confusions.items()]),
-    )
+    if confusions:
+        rows = [_confusion_rows(table, name, slots) for name, table in confusions.items()]
+        log.table("mcq_confusion", pd.concat(rows))
+
+
+def _unseen(arm: Arm) -> bool:
+    """Whether no option was shown: then there is no slot to count by."""
+    return all(generation.prompt.unseen for generation in arm.generations)
+
+
+def _most_options(arm: Arm) -> int:
+    return max(len(generation.prompt.item.options) for generation in arm.generations)
 
 
 def _telling_rows(frames: dict[str, pd.DataFrame]) -> set[str]:
@@ -169,8 +238,7 @@ def _telling_rows(frames: dict[str, pd.DataFrame]) -> set[str]:
     return set(differ[differ].index) | set(readings.loc[readings["verdict"].isna(), "row_id"])
 
 
-def _confusion_rows(table: pd.DataFrame, grader: str) -> pd.DataFrame:
-    letters = letters_for(len(table))
+def _confusion_rows(table: pd.DataFrame, grader: str, letters: Sequence[str]) -> pd.DataFrame:
     long = table.reset_index().melt("gold_slot", var_name="picked", value_name="n_rows")
     return pd.DataFrame(
         {
@@ -200,12 +268,14 @@ def _log_pictures(
     log: RunLog,
     by_orientation: dict[str, pd.DataFrame],
     confusions: dict[str, pd.DataFrame],
+    slots: Sequence[str],
 ) -> None:
     for name, table in confusions.items():
         if not table.to_numpy().sum():  # every item has several right options
             continue
         title = f"Gold slot by picked slot, read by {name}"
-        log.figure(f"mcq_confusion_{name}", plots.confusion_figure(table, title))
+        figure = plots.confusion_figure(table, title, slots[: len(table)])
+        log.figure(f"mcq_confusion_{name}", figure)
     figure = plots.orientation_figure(by_orientation, "Accuracy by orientation")
     log.figure("mcq_by_orientation_chart", figure)
 

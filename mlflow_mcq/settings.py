@@ -13,12 +13,35 @@ from collections.abc import Mapping
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
+from mlflow_mcq.columns import Columns
 from mlflow_mcq.errors import JudgeNotConfigured, SettingsError
 from mlflow_mcq.judge_settings import JudgeSettings, Prices
 from mlflow_mcq.orientations import DEFAULT_SCHEME, check_scheme
-from mlflow_mcq.prompts import PROTOCOLS_FOR_ALL, prompt_family
+from mlflow_mcq.prompt_settings import FewShotSettings
+from mlflow_mcq.protocols import (
+    PROTOCOLS,
+    PROTOCOLS_FOR_ALL,
+    WORDINGS,
+    Style,
+    prompt_family,
+)
+from mlflow_mcq.protocols.page_settings import (
+    PAGE,
+    Labels,
+    Language,
+    Mark,
+    check_order,
+    check_read,
+)
 from mlflow_mcq.reader_settings import (
     AnalogySettings,
     LogprobSettings,
@@ -79,31 +102,6 @@ def shown_judge(judge: JudgeSettings) -> dict[str, Any]:
     }
 
 
-class Columns(BaseModel):
-    """Where things stand in the data; None looks for the usual names.
-
-    Attributes:
-        question: Column of the question.
-        options: Column with a list or JSON text; None also finds columns A, B, C, ...
-        answer: Column of the answer; MLflow's ``targets`` wins.
-        answer_as: How to read an answer: ``auto`` refuses what can be read in two ways.
-        id: Column of the item id; None numbers the rows.
-        generation: Column of stored answers (only without a model).
-        order: Column with the order shown to the model, as a list of option indices
-            (only without a model).
-    """
-
-    model_config = _STRICT
-
-    question: str | None = None
-    options: str | None = None
-    answer: str | None = None
-    answer_as: Literal["auto", "letter", "index", "number", "text"] = "auto"
-    id: str | None = None
-    generation: str | None = None
-    order: str | None = None
-
-
 READERS = frozenset(
     {
         "judge",
@@ -125,8 +123,13 @@ class Settings(BaseModel):
 
     Attributes:
         judge: Who judges; None blocks judged numbers.
-        protocol: Prompt family.
+        protocol: Prompt family; its own defaults hold where nothing else is set.
         template: Own wording for ``letters``.
+        labels: Name of a label style, or a list of labels.
+        language: Of the instruction.
+        mark: Before every option of ``dashes``.
+        nota_share: Share of items whose right option ``none-of-the-above`` replaces.
+        few_shot: Solved examples before every item.
         orientations: Scheme; see `mlflow_mcq.orientations`.
         repeats: Samples of each prompt.
         seed: Of shuffles and of sampling.
@@ -163,6 +166,11 @@ class Settings(BaseModel):
     judge: JudgeSettings | None = None
     protocol: str = "letters"
     template: str | None = None
+    labels: Labels = "upper"
+    language: Language = "en"
+    mark: Mark = "-"
+    nota_share: float = Field(1.0, ge=0.0, le=1.0)
+    few_shot: FewShotSettings | None = None
     orientations: str = DEFAULT_SCHEME
     repeats: int = Field(1, ge=1, strict=True)
     seed: int = Field(0, strict=True)
@@ -203,9 +211,32 @@ class Settings(BaseModel):
             raise ValueError('must be "i/n" with i from 1 to n, such as "1/4"')
         return shard
 
+    @model_validator(mode="before")
+    @classmethod
+    def _as_the_protocol_has_it(cls, given: Any) -> Any:
+        """Enter a protocol's own settings where the user gives none.
+
+        Here and not when they are used: what is logged, stored and compared must be what
+        was used.
+        """
+        if not isinstance(given, Mapping):
+            return given
+        defaults = getattr(PROTOCOLS.get(str(given.get("protocol"))), "defaults", {})
+        return {**defaults, **given}
+
     def model_post_init(self, context: Any) -> None:
         """Find the prompt family now, not after an hour of generation."""
-        prompt_family(self.protocol, self.template)
+        prompt_family(self.protocol, self.style)
+        shots = self.few_shot
+        changed = [n for n in PAGE if getattr(self, n) != type(self).model_fields[n].default]
+        check_read(
+            self.protocol, changed + ["few_shot.rationale"] * bool(shots and shots.rationale)
+        )
+        check_order(self.protocol, self.orientations, bool(shots and shots.moved))
+        self._check_sets()
+
+    def _check_sets(self) -> None:
+        """Refuse what cannot ask for sets of options."""
         if self.several_gold != "all":
             return
         if self.protocol not in PROTOCOLS_FOR_ALL:
@@ -215,12 +246,22 @@ class Settings(BaseModel):
                 self.protocol,
                 f"Use one of {', '.join(PROTOCOLS_FOR_ALL)}.",
             )
+        if not WORDINGS[self.language].letters_all:
+            rule = 'has no wording that asks for all right options, as several_gold "all" does'
+            raise SettingsError("language", rule, self.language, 'Use "en".')
         if self.logprob.enabled:
             raise SettingsError(
                 "logprob.enabled",
                 'scores one label at a time and several_gold "all" asks for sets of them',
                 possible="Leave it out.",
             )
+
+    @property
+    def style(self) -> Style:
+        """How pages are set."""
+        return Style(
+            self.labels, self.language, self.mark, self.template, self.nota_share, self.seed
+        )
 
     @property
     def decoding(self) -> Decoding:
@@ -293,6 +334,7 @@ _ROOMS: dict[str, type[BaseModel]] = {
     "judge.panel": JudgeSettings,
     "judge.panel.prices": Prices,
     "columns": Columns,
+    "few_shot": FewShotSettings,
     "regex": RegexSettings,
     "analogy": AnalogySettings,
     "similarity": SimilaritySettings,
@@ -301,7 +343,9 @@ _ROOMS: dict[str, type[BaseModel]] = {
 
 
 def _as_settings_error(error: ValidationError) -> SettingsError:
-    first = error.errors(include_url=False, include_context=False)[0]
+    faults = error.errors(include_url=False, include_context=False)
+    # A misspelt name leaves the right one missing: the misspelling is what helps.
+    first = next((one for one in faults if one["type"] == "extra_forbidden"), faults[0])
     where = ".".join(map(str, first["loc"]))
     room = ".".join(part for part in first["loc"][:-1] if isinstance(part, str))
     if first["type"] == "extra_forbidden":

@@ -37,14 +37,14 @@ _GENERATION_COLUMNS = (
     "row_id", "item_id", "protocol", "orientation", "orientation_name", "repeat", "order",
     "question", "options", "gold", "gold_slot", "gold_letter", "labels", "prompt", "generation",
     "token_ids", "n_tokens", "n_prompt_tokens", "finish_reason", "error", "engine",
-    "golds", "gold_policy",
+    "golds", "gold_policy", "probe", "human_label",
 )  # fmt: skip
 _GRADE_COLUMNS = (
     "row_id", "item_id", "protocol", "orientation", "repeat", "grader", "verdict", "choice",
     "slot", "shown_letter", "gold", "gold_slot", "n_options", "reason", "judge_reply", "judge",
     "from_prefilter", "error", "golds", "choices",
 )  # fmt: skip
-_LATER = {"golds", "gold_policy", "choices"}
+_LATER = {"golds", "gold_policy", "choices", "probe", "human_label"}
 """Columns that older tables lack: there each item has one gold, and an answer one choice."""
 
 
@@ -138,6 +138,7 @@ def _generation_from(row: Mapping[Any, Any]) -> Generation:
         int(row["gold"]),
         also_right=tuple(int(g) for g in row.get("golds", ()) if g != row["gold"]),
         policy=row.get("gold_policy", "any"),
+        meta={"probe": row["probe"]} if row.get("probe") else {},
     )
     order = tuple(int(option) for option in row["order"])
     orientation = Orientation(int(row["orientation"]), row["orientation_name"], order)
@@ -152,7 +153,9 @@ def _generation_from(row: Mapping[Any, Any]) -> Generation:
         n_tokens=int(row["n_tokens"]),
         sent=row["prompt"],
     )
-    return Generation(prompt, int(row["repeat"]), reply, row["engine"])
+    label = row.get("human_label")
+    human = Verdict(label) if label else None
+    return Generation(prompt, int(row["repeat"]), reply, row["engine"], human)
 
 
 def _grade_from(row: Mapping[Any, Any], generation: Generation) -> Grade:
@@ -193,6 +196,8 @@ def _generation_row(generation: Generation) -> dict[str, Any]:
         "engine": generation.engine,
         "golds": list(prompt.item.golds),
         "gold_policy": prompt.item.policy,
+        "probe": prompt.item.meta.get("probe", ""),
+        "human_label": generation.human_label.value if generation.human_label else "",
     }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlflow_mcq.datasets.frame import Row
+from mlflow_mcq.datasets.human_label import label_column
 from mlflow_mcq.datasets.stored import StoredAnswer, read_stored
 from mlflow_mcq.doors import Engine
 from mlflow_mcq.engines.chat_engine import ChatEngine
@@ -147,12 +148,13 @@ def stored_answers(
         order = "order"
     if order is not None and order not in cells:
         raise DataError("columns.order", "is not a column of the data", order, f"Has {list(cells)}")
-    answers = read_stored(rows, list(predictions), order)
-    texts = {}
+    answers = read_stored(rows, list(predictions), order, label_column(cells, settings.columns))
+    texts, labels = {}, {}
     for answer in answers:
         item_id, _, orientation, repeat = answer.request.key
         texts[item_id, orientation, repeat] = answer.text
-    return StoredEngine(texts), answers
+        labels[item_id, orientation, repeat] = answer.human_label
+    return StoredEngine(texts, human_labels=labels), answers
 
 
 def logged_model_id(model: Any) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from mlflow_mcq.doors import Chat
 from mlflow_mcq.graders.judge import JudgeGrader
 from mlflow_mcq.judge_settings import JudgeSettings
-from mlflow_mcq.prompts import PROTOCOLS
+from mlflow_mcq.protocols import PROTOCOLS
 from mlflow_mcq.records import (
     Conversation,
     Decoding,

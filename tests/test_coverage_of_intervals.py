@@ -69,6 +69,45 @@ def test_rogan_gladen_covers_where_the_naive_intervals_fail(
     assert share_covering(theta, [rogan_gladen(s, rows, c) for s, c in pairs]) < 0.925
 
 
+@pytest.mark.parametrize(
+    ("theta", "items", "se", "sp", "m", "plain"),
+    [
+        pytest.param(0.7, 100, 0.9, 0.85, (100, 100), (0.6, 0.3), id="half of the rows exact"),
+        pytest.param(0.6, 200, 0.85, 0.95, (75, 158), (0.9, 0.8), id="most rows exact"),
+        pytest.param(0.9, 120, 0.95, 0.9, (75, 158), (0.3, 0.1), id="a strong model, few exact"),
+        pytest.param(0.6, 80, 0.85, 0.95, (20, 20), (0.5, 0.3), id="a short exam"),
+    ],
+)
+def test_exact_rows_are_not_corrected_and_judged_ones_are(
+    theta: float, items: int, se: float, sp: float, m: tuple[int, int], plain: tuple[float, float]
+) -> None:
+    """Whether a row needs a judge is a habit of its item, and commoner among right answers."""
+    rng = np.random.default_rng(22)
+    right = answers(rng, theta, (RUNS, items, 4))
+    habits = [beta(rng, share, 1.0, (RUNS, items, 1)) for share in plain]
+    exact = rng.random(right.shape) < np.where(right, *habits)
+    judge = rng.random(right.shape) < np.where(right, se, 1 - sp)
+    said, sure = (a.reshape(RUNS, -1) for a in (np.where(exact, right, judge), exact))
+    tp, tn = rng.binomial(m[0], se, RUNS).tolist(), rng.binomial(m[1], sp, RUNS).tolist()
+    exams = [Calibration(a, m[0] - a, b, m[1] - b) for a, b in zip(tp, tn, strict=True)]
+    codes = np.repeat(np.arange(items), 4)
+    runs = list(zip(said, sure, exams, strict=True))
+    found = [rogan_gladen(s, codes, c, exact=e) for s, e, c in runs]
+    assert 0.93 <= share_covering(theta, found) <= 0.97
+    assert np.mean([f.estimate for f in found]) == pytest.approx(theta, abs=0.01)
+
+
+def test_correcting_exact_rows_as_well_is_wrong() -> None:
+    rng = np.random.default_rng(23)
+    theta, exam, codes = 0.6, Calibration(64, 11, 150, 8), np.repeat(np.arange(200), 4)
+    right = answers(rng, theta, (300, 200, 4)).reshape(300, -1)
+    exact = rng.random(right.shape) < 0.85
+    judge = rng.random(right.shape) < np.where(right, 64 / 75, 8 / 158)
+    runs = list(zip(np.where(exact, right, judge), exact, strict=True))
+    assert share_covering(theta, [rogan_gladen(s, codes, exam) for s, _ in runs]) < 0.8
+    assert share_covering(theta, [rogan_gladen(s, codes, exam, exact=e) for s, e in runs]) > 0.92
+
+
 def labelled_runs(
     theta: float, labelled: int, whole: bool
 ) -> tuple[Bools, npt.NDArray[np.object_]]:

@@ -15,6 +15,9 @@ WELL = {
     "judge/regex_bounded_disagreement": 0.01,
     "generation/n_prompt_too_long": 0.0,
     "logprob/generation_disagreement": 0.05,
+    "judge/nonsense_accuracy": 0.286,
+    "judge/chance_low": 0.215,
+    "judge/chance_high": 0.286,
 }
 
 
@@ -58,6 +61,21 @@ WELL = {
         pytest.param(
             {"logprob/generation_disagreement": 0.055}, ["logprob_diagnostic_only"], id="logprob"
         ),
+        pytest.param({"judge/nonsense_accuracy": 0.287}, ["protocol_leaks"], id="above chance"),
+        pytest.param({"judge/nonsense_accuracy": 0.214}, ["protocol_leaks"], id="below chance"),
+        pytest.param(
+            {
+                "regex_naive/nonsense_accuracy": 1.0,
+                "regex_naive/chance_low": 0.1,
+                "regex_naive/chance_high": 0.4,
+                "judge/nonsense_accuracy": 0.5,
+            },
+            ["protocol_leaks"],
+            id="two graders, said once",
+        ),
+        pytest.param(
+            {"judge_2/nonsense_accuracy": 1.0, "judge_2/chance_low": 0.1}, [], id="half a band"
+        ),
         pytest.param({"logprob/accuracy_shift": 0.05}, [], id="five points of accuracy"),
         pytest.param(
             {"logprob/accuracy_shift": 0.07}, ["logprob_diagnostic_only"], id="seven points more"
@@ -76,6 +94,14 @@ def test_each_alarm_fires_alone(numbers: dict[str, float], names: list[str]) -> 
     fired = alarms_for({**WELL, **numbers})
     assert [alarm.name for alarm in fired] == names
     assert all(alarm.rule and alarm.found and alarm.next_step for alarm in fired)
+
+
+def test_a_leak_names_every_grader_that_saw_it() -> None:
+    band = {"nonsense_accuracy": 1.0, "chance_low": 0.1, "chance_high": 0.4}
+    numbers = {f"{grader}/{k}": v for grader in ("judge", "similarity") for k, v in band.items()}
+    (alarm,) = alarms_for(numbers)
+    assert "judge" in alarm.found
+    assert "similarity" in alarm.found
 
 
 def test_every_parser_over_the_limit_is_named() -> None:

@@ -24,7 +24,7 @@ from mlflow_mcq.doors import Scorer
 from mlflow_mcq.engines.label_scores import LabelScorer, without_longer
 from mlflow_mcq.engines.local import LocalChat
 from mlflow_mcq.errors import DataError, ModelError
-from mlflow_mcq.prompts import prompt_family
+from mlflow_mcq.protocols import prompt_family
 from mlflow_mcq.records import Conversation, Item, Message, Orientation, Prompt
 from mlflow_mcq.scores import LabelScores
 

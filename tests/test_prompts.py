@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from mlflow_mcq.errors import SettingsError
 from mlflow_mcq.orientations import letters_for, orientations_for
-from mlflow_mcq.prompts import PROTOCOLS, named_list, one_line_label, option_lines, prompt_family
+from mlflow_mcq.protocols import (
+    PROTOCOLS,
+    Style,
+    named_list,
+    one_line_label,
+    option_lines,
+    prompt_family,
+)
 from mlflow_mcq.records import Item, Message, Orientation, Prompt
 
 LEVER = Item("physics-lever", "Which tool lifts\na stone?", ("lever", "spoon", "sieve"), 0)
@@ -31,7 +38,7 @@ def text_of(prompt: Prompt) -> str:
 
 def rendered(item: Item, protocol: str = "letters", *, chat: bool = True, **own) -> str:
     (first, *_) = orientations_for(len(item.options), "as-is")
-    return text_of(prompt_family(protocol, **own)(item, first, chat=chat))
+    return text_of(prompt_family(protocol, Style(**own))(item, first, chat=chat))
 
 
 # Snapshots, byte for byte: any change here changes every measured number.
@@ -56,6 +63,9 @@ C) lever
 
 Think step by step, then end with a line that says "Answer: " and the letter of one option: \
 A, B or C."""
+
+CLASSICS = ("letters", "letters-reasoned", "dashes")
+"""They show question, then options, then the instruction."""
 
 DASHES = """\
 Which tool lifts
@@ -87,10 +97,6 @@ def test_each_family_is_put_on_paper_exactly_so(protocol, text, cue, labels) -> 
     assert (chat.item, chat.orientation, chat.protocol) == (LEVER, TURNED, protocol)
     assert chat.labels == labels
     assert chat.gold_slot == 2
-
-
-def test_the_snapshots_cover_every_family() -> None:
-    assert set(PROTOCOLS) == {"letters", "letters-reasoned", "dashes"}
 
 
 # The letters named
@@ -148,7 +154,7 @@ WORLD = [
 
 
 @pytest.mark.parametrize("text", [*(pytest.param(t, id=ascii(t)) for t in HOSTILE), *WORLD])
-@pytest.mark.parametrize("protocol", list(PROTOCOLS))
+@pytest.mark.parametrize("protocol", CLASSICS)
 @pytest.mark.parametrize("chat", [True, False])
 def test_a_text_of_the_data_comes_out_as_it_is(text: str, protocol: str, chat: bool) -> None:
     assert text in rendered(item_of(3, text), protocol, chat=chat)
@@ -165,7 +171,7 @@ one_line_texts = st.text(
 @given(
     one_line_texts,
     st.lists(one_line_texts, min_size=2, max_size=8),
-    st.sampled_from(sorted(PROTOCOLS)),
+    st.sampled_from(CLASSICS),
     st.booleans(),
 )
 def test_a_prompt_is_the_snapshot_with_other_words(question, options, protocol, chat) -> None:
@@ -224,8 +230,10 @@ def test_metadata_gold_and_the_order_are_never_printed(protocol: str, chat: bool
     bare = Item("q-0815", "Which one melts first?", ("wax", "glass"), 1)
     full = Item("q-0815", "Which one melts first?", ("wax", "glass"), 0, meta)
     text = rendered(full, protocol, chat=chat)
-    assert not re.search(r"q-0815|Metallurgy|domain|4711|NO\b|notes|gold|rot|None|nan", text)
-    assert text == rendered(bare, protocol, chat=chat)
+    assert not re.search(r"q-0815|Metallurgy|domain|4711|NO\b|notes|gold|rot|nan", text)
+    if protocol != "none-of-the-above":  # it says itself where gold was
+        assert "None" not in text
+        assert text == rendered(bare, protocol, chat=chat)
 
 
 # Own wording
@@ -264,18 +272,12 @@ def test_a_field_inside_the_data_is_not_filled_in_by_own_wording() -> None:
 )
 def test_own_wording_must_show_question_and_options(template: str) -> None:
     with pytest.raises(SettingsError, match=r"\{question\} and \{options\}"):
-        prompt_family("letters", template)
-
-
-@pytest.mark.parametrize("protocol", ["dashes", "letters-reasoned", "nope"])
-def test_own_wording_goes_with_letters_only(protocol: str) -> None:
-    with pytest.raises(SettingsError, match='"letters" only'):
-        prompt_family(protocol, "{question}{options}")
+        prompt_family("letters", Style(template=template))
 
 
 @pytest.mark.parametrize("name", ["", "Letters", "letter", "dash"])
 def test_an_unknown_family_is_refused_and_the_known_listed(name: str) -> None:
-    with pytest.raises(SettingsError, match="dashes, letters or letters-reasoned"):
+    with pytest.raises(SettingsError, match="Known: analogy, choices-only, cloze"):
         prompt_family(name)
 
 

@@ -49,7 +49,8 @@ def test_the_two_commands_stand_where_machines_find_them(name: str) -> None:
 
 def test_settings_and_protocols_are_all_described() -> None:
     from mlflow_mcq.judge_settings import JudgeSettings
-    from mlflow_mcq.prompts import PROTOCOLS
+    from mlflow_mcq.prompt_settings import FewShotSettings
+    from mlflow_mcq.protocols import PROTOCOLS
     from mlflow_mcq.reader_settings import (
         AnalogySettings,
         LogprobSettings,
@@ -58,7 +59,7 @@ def test_settings_and_protocols_are_all_described() -> None:
     )
     from mlflow_mcq.settings import Columns, Settings
 
-    readers = (AnalogySettings, LogprobSettings, RegexSettings, SimilaritySettings)
+    readers = (FewShotSettings, AnalogySettings, LogprobSettings, RegexSettings, SimilaritySettings)
     for known in (Settings, JudgeSettings, Columns, *readers):
         for name in known.model_fields:
             assert f"`{name}`" in README, name

@@ -15,7 +15,7 @@ from mlflow import MlflowClient
 import mlflow_mcq
 from mlflow_mcq.errors import DataError, JudgeNotConfigured, SettingsError
 from mlflow_mcq.orientations import plan_for
-from mlflow_mcq.prompts import prompt_family
+from mlflow_mcq.protocols import prompt_family
 from mlflow_mcq.records import Generation, Grade, Item, Reply
 from mlflow_mcq.table import generations_frame, generations_from, grades_frame, grades_from
 

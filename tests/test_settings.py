@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from mlflow_mcq.errors import JudgeNotConfigured, SettingsError
+from mlflow_mcq.protocols import PROTOCOLS
 from mlflow_mcq.records import Decoding
 from mlflow_mcq.settings import (
     JudgeSettings,
@@ -130,6 +132,67 @@ def test_a_name_like_no_other_lists_all_legal_ones() -> None:
         pytest.param({"orientations": 4}, "orientations", id="scheme as a number"),
         pytest.param({"protocol": "lettres"}, "protocol", id="protocol"),
         pytest.param({"template": "{question}"}, "template", id="template without options"),
+        pytest.param({"labels": "uper"}, "labels", id="label style"),
+        pytest.param({"labels": ["A"]}, "labels", id="one label"),
+        pytest.param({"labels": ["A", "a"]}, "labels", id="labels that differ by case"),
+        pytest.param({"labels": ["A", "B", "A"]}, "labels", id="one label twice"),
+        pytest.param({"labels": ["A", ""]}, "labels", id="empty label"),
+        pytest.param({"labels": ["A", "B\nC) x"]}, "labels", id="label of two lines"),
+        pytest.param({"labels": ["A", "x" * 13]}, "labels", id="label as long as a text"),
+        pytest.param({"language": "xx"}, "language", id="language"),
+        pytest.param({"language": "EN"}, "language", id="language in capitals"),
+        pytest.param({"protocol": "dashes", "mark": ""}, "mark", id="no mark"),
+        pytest.param({"protocol": "dashes", "mark": "-\n"}, "mark", id="mark of two lines"),
+        pytest.param({"protocol": "dashes", "mark": "=" * 9}, "mark", id="long mark"),
+        pytest.param({"mark": "*"}, "mark", id="mark without dashes"),
+        pytest.param({"protocol": "dashes", "labels": "digits"}, "labels", id="labels of dashes"),
+        pytest.param({"nota_share": 0.5}, "nota_share", id="share of nothing"),
+        pytest.param(
+            {"protocol": "none-of-the-above", "nota_share": 1.1}, "nota_share", id="share above 1"
+        ),
+        pytest.param(
+            {"protocol": "cloze", "orientations": "rotations"}, "orientations", id="cloze turned"
+        ),
+        pytest.param({"orientations": "gold-at:0"}, "orientations", id="gold-at without a way"),
+        pytest.param({"orientations": "gold-at:-1:swap"}, "orientations", id="slot below the top"),
+        pytest.param({"few_shot": {"path": "x", "k": 0}}, "few_shot.k", id="no examples"),
+        pytest.param({"few_shot": {"path": "x"}}, "few_shot.k", id="how many examples"),
+        pytest.param({"few_shot": {"k": 1}}, "few_shot", id="examples from nowhere"),
+        pytest.param(
+            {"several_gold": "all", "language": "fr"}, "language", id="sets in another language"
+        ),
+        pytest.param({"few_shot": {"path": "x", "kk": 1}}, "few_shot.kk", id="few_shot's name"),
+        pytest.param(
+            {"few_shot": {"path": "x", "k": 1, "rows": [{"question": "?"}]}},
+            "few_shot",
+            id="examples from two places",
+        ),
+        pytest.param(
+            {"few_shot": {"path": "x", "k": 1, "gold": "all-at:1"}}, "few_shot.gold", id="gold"
+        ),
+        pytest.param(
+            {"few_shot": {"path": "x", "k": 1, "moved": True}},
+            "few_shot.moved",
+            id="examples moved with nothing",
+        ),
+        pytest.param(
+            {
+                "orientations": "gold-at:0:swap",
+                "few_shot": {"path": "x", "k": 1, "moved": True, "gold": "all-at:B"},
+            },
+            "few_shot.moved",
+            id="examples moved to two places",
+        ),
+        pytest.param(
+            {"few_shot": {"path": "x", "k": 1, "rationale": "why"}},
+            "few_shot.rationale",
+            id="reasons that letters cannot show",
+        ),
+        pytest.param(
+            {"protocol": "options-last", "few_shot": {"path": "x", "k": 1}},
+            "few_shot",
+            id="examples with a first reply",
+        ),
         pytest.param(
             {"protocol": "dashes", "template": "{question}{options}"}, "template", id="template"
         ),
@@ -302,6 +365,11 @@ def test_a_url_that_cannot_be_split_is_not_shown(url: str) -> None:
 MEASURED = {
     "protocol": "dashes",
     "template": "{question} {options}",
+    "labels": "digits",
+    "language": "de",
+    "mark": "*",
+    "nota_share": 0.5,
+    "few_shot": {"path": "train.jsonl", "k": 2},
     "orientations": "shuffles:2",
     "repeats": 2,
     "seed": 1,
@@ -339,7 +407,11 @@ def test_every_setting_is_on_one_of_the_two_sides() -> None:
 
 @pytest.mark.parametrize("name", MEASURED)
 def test_the_fingerprint_changes_with_a_measured_setting(name: str) -> None:
-    assert read_settings({name: MEASURED[name]}).fingerprint != Settings().fingerprint
+    readers = {"mark": "dashes", "nota_share": "none-of-the-above"}
+    base = {"protocol": readers.get(name, "letters")}
+    assert (
+        read_settings(base | {name: MEASURED[name]}).fingerprint != read_settings(base).fingerprint
+    )
 
 
 @pytest.mark.parametrize("name", NOT_MEASURED)
@@ -359,5 +431,52 @@ def test_the_fingerprint_ignores_the_order_of_names_and_how_numbers_are_spelt() 
 
 def test_the_decoding_is_what_was_set() -> None:
     names = ("max_new_tokens", "temperature", "top_p", "top_k", "seed", "thinking")
-    decoding = read_settings(MEASURED | {"protocol": "letters"}).decoding
+    decoding = read_settings({n: MEASURED[n] for n in (*names, "stop")}).decoding
     assert decoding == Decoding(**{n: MEASURED[n] for n in names}, stop=("\n",))
+
+
+# A protocol's own settings
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        pytest.param({}, (128, 0.0, 0), id="letters: as always"),
+        pytest.param({"protocol": "dashes"}, (1024, 0.6, 20), id="dashes: as published"),
+        pytest.param({"protocol": "letters-reasoned"}, (1024, 0.0, 0), id="room for reasoning"),
+        pytest.param({"protocol": "options-last"}, (1024, 0.0, 0), id="room for the first turn"),
+        pytest.param({"protocol": "analogy"}, (8, 0.0, 0), id="analogy: eight tokens"),
+        pytest.param(
+            {"protocol": "dashes", "temperature": 0, "top_k": 0}, (1024, 0.0, 0), id="greedy dashes"
+        ),
+        pytest.param(
+            {"protocol": "dashes", "max_new_tokens": 24}, (24, 0.6, 20), id="what is set wins"
+        ),
+        pytest.param(
+            {"protocol": "analogy", "max_new_tokens": 128},
+            (128, 0.0, 0),
+            id="also where it is the default of others",
+        ),
+    ],
+)
+def test_a_protocol_brings_its_decoding_and_the_user_wins(config, expected) -> None:
+    decoding = read_settings(config).decoding
+    assert (decoding.max_new_tokens, decoding.temperature, decoding.top_k) == expected
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_settings_survive_being_stored(protocol: str) -> None:
+    settings = read_settings({"protocol": protocol})
+    again = read_settings(json.loads(settings.model_dump_json()))
+    assert again == settings
+    assert again.fingerprint == settings.fingerprint
+
+
+def test_a_misspelt_label_style_is_put_right() -> None:
+    with pytest.raises(SettingsError, match='Did you mean "katakana"'):
+        read_settings({"labels": "katakanna"})
+
+
+def test_a_setting_that_would_do_nothing_names_who_reads_it() -> None:
+    with pytest.raises(SettingsError, match='template: goes with protocol "letters" only'):
+        read_settings({"protocol": "no-labels", "template": "{question}{options}"})

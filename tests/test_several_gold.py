@@ -18,7 +18,7 @@ from mlflow_mcq.logprob import summarize_logprobs
 from mlflow_mcq.metrics import confusion, disagreement, summarize
 from mlflow_mcq.orientations import plan_for
 from mlflow_mcq.pipeline import data_digest
-from mlflow_mcq.prompts import PROTOCOLS, PROTOCOLS_FOR_ALL, prompt_family
+from mlflow_mcq.protocols import PROTOCOLS, PROTOCOLS_FOR_ALL, Style, prompt_family
 from mlflow_mcq.records import Generation, Grade, Item, Orientation, Prompt, Reply, Verdict
 from mlflow_mcq.scores import LabelScores
 from mlflow_mcq.settings import Settings, read_settings
@@ -415,7 +415,7 @@ def test_under_all_every_item_asks_for_one_or_more(protocol: str, chat: bool) ->
 
 
 def test_a_template_of_ones_own_is_left_alone() -> None:
-    family = prompt_family("letters", "{question} {options} Name all.")
+    family = prompt_family("letters", Style(template="{question} {options} Name all."))
     order = Orientation(0, "as-is", (0, 1, 2, 3))
     assert family(LIGHT_ALL, order, chat=False).content == family(LIGHT, order, chat=False).content
 

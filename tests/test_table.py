@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from mlflow_mcq.orientations import orientations_for
-from mlflow_mcq.prompts import prompt_family
+from mlflow_mcq.protocols import prompt_family
 from mlflow_mcq.records import Generation, Grade, Item, Reply
 from mlflow_mcq.table import generations_frame, grades_frame, reading_frame, row_id
 from mlflow_mcq.tracking import capped

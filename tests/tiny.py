@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+)
 
 BOS, EOS = 0, 1
 PLAIN_TEMPLATE = (
@@ -53,3 +60,23 @@ def tiny_model(seed: int = 0, **changes: object) -> LlamaForCausalLM:
         **{"max_position_embeddings": 256, **changes},
     )
     return LlamaForCausalLM(config).float().eval()
+
+
+def tiny_of(kind: str, **changes: object) -> PreTrainedModel:
+    """A random model of another architecture, by its ``model_type``."""
+    torch.manual_seed(0)
+    sizes = {
+        "vocab_size": 258,
+        "hidden_size": 32,
+        "intermediate_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "max_position_embeddings": 512,
+        "initializer_range": 0.4,
+        "bos_token_id": BOS,
+        "eos_token_id": EOS,
+        "pad_token_id": EOS,
+    }
+    config = AutoConfig.for_model(kind, **{**sizes, **changes})
+    return AutoModelForCausalLM.from_config(config).float().eval()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from mlflow_mcq.datasets.built import built_frame, built_name
 from mlflow_mcq.datasets.files import frame_of, load_frame
 from mlflow_mcq.datasets.frame import as_frame
 from mlflow_mcq.datasets.hub import SCHEME, frame_from_dataset, load_hub
@@ -21,8 +22,8 @@ def load_data(data: Any, split: str | None = None) -> pd.DataFrame:
 
     Args:
         data: A path (.jsonl, .json, .csv, .parquet), ``hf:owner/name[:config][@revision]``,
-            a DataFrame, a list of dicts, a `datasets.Dataset` or `DatasetDict`, or an
-            MLflow data set.
+            a built set (see `mlflow_mcq.datasets.built`), a DataFrame, a list of dicts, a
+            `datasets.Dataset` or `DatasetDict`, or an MLflow data set.
         split: The split to take, of a hub data set or by a column ``split``.
 
     Returns:
@@ -30,6 +31,7 @@ def load_data(data: Any, split: str | None = None) -> pd.DataFrame:
 
     Raises:
         DataError: It cannot be read, or has no such split.
+        SettingsError: The arguments of a built set are not usable.
 
     Example:
         >>> load_data([{"question": "2+2?", "options": ["3", "4"], "answer": 1}]).shape
@@ -39,6 +41,8 @@ def load_data(data: Any, split: str | None = None) -> pd.DataFrame:
         frame = load_hub(data, split)
         frame.attrs["source"] = data
         return frame
+    if built_name(data) is not None:
+        return _of_split(built_frame(data), split, str(built_name(data)))
     if isinstance(data, (str, Path)):
         frame = load_frame(data)
         frame.attrs["source"] = Path(data).name
@@ -47,6 +51,10 @@ def load_data(data: Any, split: str | None = None) -> pd.DataFrame:
         return frame_from_dataset(data, "data", split)
     if isinstance(data, dict) and data and all(hasattr(v, "column_names") for v in data.values()):
         return frame_from_dataset(data, "data", split)
+    if isinstance(data, Mapping) and all(
+        v is None or isinstance(v, Mapping) for v in data.values()
+    ):
+        return built_frame(data)  # a name that is not known: says which are
     return _of_split(_table(data), split, "data")
 
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from mlflow_mcq.datasets.frame import Row
+from mlflow_mcq.datasets.human_label import read_human_label
 from mlflow_mcq.errors import DataError
 from mlflow_mcq.orientations import letters_for
-from mlflow_mcq.records import Item, Orientation, Prompt, Request
+from mlflow_mcq.records import Item, Orientation, Prompt, Request, Verdict
 
 __all__ = ["PROTOCOL", "StoredAnswer", "read_stored"]
 
@@ -25,14 +26,19 @@ class StoredAnswer:
     Attributes:
         request: Item, orientation and repeat; the original wording is not known.
         text: The answer; None where the data has none.
+        human_label: What a person says it is worth; None where nobody did.
     """
 
     request: Request
     text: str | None
+    human_label: Verdict | None = None
 
 
 def read_stored(
-    rows: Sequence[Row], texts: Sequence[object], order_column: str | None
+    rows: Sequence[Row],
+    texts: Sequence[object],
+    order_column: str | None,
+    label_column: str | None = None,
 ) -> list[StoredAnswer]:
     """Pair rows with their stored answers.
 
@@ -45,10 +51,11 @@ def read_stored(
         texts: Answers by position.
         order_column: Column with lists of option indices by slot; None means that the
             options were shown in the order of the data.
+        label_column: Column with human labels.
 
     Raises:
-        DataError: An answer is not a text, an order is no permutation, or two rows of
-            one id hold different items.
+        DataError: An answer is not a text, an order is no permutation, a human label
+            cannot be read, or two rows of one id hold different items.
 
     Example:
         >>> item = Item("q", "Liquid metal?", ("iron", "mercury"), 1)
@@ -84,7 +91,8 @@ def read_stored(
         )
         orientation = Orientation(plan.index(order), name, order)
         prompt = Prompt(item, orientation, PROTOCOL, "", letters_for(len(order)))
-        answers.append(StoredAnswer(Request(prompt, repeat), _read_text(text, row.who)))
+        label = read_human_label(row.cells[label_column], row.who) if label_column else None
+        answers.append(StoredAnswer(Request(prompt, repeat), _read_text(text, row.who), label))
     return answers
 
 

@@ -11,7 +11,16 @@ from mlflow_mcq.records import Decoding
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["RowSampler", "StopTexts", "borrowed", "eos_ids", "generation_config", "samplers"]
+__all__ = [
+    "RowSampler",
+    "StopTexts",
+    "borrowed",
+    "ends_with_stop",
+    "eos_ids",
+    "generation_config",
+    "samplers",
+    "warpers",
+]
 
 
 class RowSampler:
@@ -64,27 +73,38 @@ class StopTexts:
         self._stop = tuple(stop)
         self._tokenizer = tokenizer
         self._n_prompt = n_prompt
-        # A stop text ends in the newest token, and a token is a byte at least: no need
-        # to decode a long answer anew at each step.
-        self._tail = max(len(text.encode()) for text in stop) + 8
         self.ends: dict[int, int] = {}
 
     def __call__(self, input_ids: torch.Tensor, scores: Any, **kwargs: Any) -> torch.Tensor:
         """Which rows have ended."""
         import torch
 
-        start = max(self._n_prompt, input_ids.shape[1] - self._tail)
-        for row, ids in enumerate(input_ids[:, start:].tolist()):
-            # Special tokens are kept: a stop text may be one of them.
-            text = self._tokenizer.decode(ids, skip_special_tokens=False)
-            if row not in self.ends and any(stop in text for stop in self._stop):
+        for row, ids in enumerate(input_ids[:, self._n_prompt :].tolist()):
+            if row not in self.ends and ends_with_stop(self._stop, self._tokenizer, ids):
                 self.ends[row] = input_ids.shape[1] - self._n_prompt
         done = [row in self.ends for row in range(input_ids.shape[0])]
         return torch.tensor(done, device=input_ids.device)
 
 
+def ends_with_stop(stop: Sequence[str], tokenizer: Any, new: Sequence[int]) -> bool:
+    """Whether the newest of some generated tokens completes a stop text."""
+    if not stop:
+        return False
+    # A stop text ends in the newest token, and a token is a byte at least: no need to
+    # decode a long answer anew at each step.
+    tail = max(len(text.encode()) for text in stop) + 8
+    # Special tokens are kept: a stop text may be one of them.
+    text = tokenizer.decode(list(new[-tail:]), skip_special_tokens=False)
+    return any(one in text for one in stop)
+
+
 def samplers(decoding: Decoding, seeds: Sequence[int]) -> list[Any]:
     """Logits processors of sampled decoding; none for greedy."""
+    return [*warpers(decoding), RowSampler(seeds)] if decoding.temperature > 0 else []
+
+
+def warpers(decoding: Decoding) -> list[Any]:
+    """The steps of sampled decoding that need no seed; none for greedy."""
     if decoding.temperature <= 0:
         return []
     from transformers import TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
@@ -94,7 +114,7 @@ def samplers(decoding: Decoding, seeds: Sequence[int]) -> list[Any]:
         steps.append(TopKLogitsWarper(decoding.top_k))
     if decoding.top_p < 1.0:
         steps.append(TopPLogitsWarper(decoding.top_p))
-    return [*steps, RowSampler(seeds)]
+    return steps
 
 
 def eos_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:

@@ -8,16 +8,14 @@ shows as probability that is on no label.
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from mlflow_mcq.engines.decoding import borrowed
 from mlflow_mcq.engines.local import LocalChat
 from mlflow_mcq.engines.memory import within_memory
-from mlflow_mcq.engines.weights import longest_text
+from mlflow_mcq.engines.weights import forward_names, longest_text
 from mlflow_mcq.errors import ModelError
 from mlflow_mcq.records import Conversation, Decoding, Prompt, Query
 from mlflow_mcq.scores import LabelScores, check_labels
@@ -164,7 +162,7 @@ class LabelScorer:
             "logits_to_keep": n_last,
             "use_cache": False,
         }
-        known = _arguments(model)
+        known = forward_names(model)
         options = {name: value for name, value in options.items() if name in known}
         # no_grad, not inference_mode: buffers that a model fills on the way (rotary
         # tables) would be unusable in the training step that follows.
@@ -226,10 +224,3 @@ def without_longer(labels: Sequence[tuple[int, ...]], logprobs: Sequence[float])
             share = sum(math.exp(min(0.0, own[other] - own[slot])) for other in longer)
             own[slot] = own[slot] + math.log1p(-share) if share < 1 else -math.inf
     return own
-
-
-def _arguments(model: Any) -> set[str]:
-    """Names that the model's forward pass takes, seen through what is wrapped around it."""
-    inner = getattr(model, "_orig_mod", model)  # as torch.compile wraps it
-    inner = inner.get_base_model() if hasattr(inner, "get_base_model") else inner
-    return set(inspect.signature(inner.forward).parameters)

@@ -18,6 +18,7 @@ from mlflow_mcq.engines.decoding import (
 )
 from mlflow_mcq.engines.memory import within_memory
 from mlflow_mcq.engines.prefix import SharedPrefix, families
+from mlflow_mcq.engines.roads import Road, RoadChoice
 from mlflow_mcq.engines.weights import longest_text, weights_fingerprint, weights_origin
 from mlflow_mcq.errors import ModelError
 from mlflow_mcq.records import Decoding, Message, Query, Reply
@@ -44,9 +45,11 @@ class LocalChat:
     Args:
         model: A transformers causal language model.
         tokenizer: Its tokenizer.
-        batch_size: Rows at a time; halved by itself where memory does not suffice.
+        batch_size: Rows at a time where the fast road is closed; halved by itself where
+            memory does not suffice. The fast road takes as many as memory allows.
 
     Attributes:
+        road: How the last rows were generated, and why; None before the first.
         fingerprint: Twelve hex digits over configuration, weights and chat template.
         deterministic: Always True: sampling is seeded row by row.
         speaks_chat: The tokenizer has a chat template.
@@ -70,6 +73,8 @@ class LocalChat:
         self.tokenizer = tokenizer
         self.batch_size = max(1, batch_size)
         self._prefix_shown = self._prefix_fails = False
+        self._choice = RoadChoice(model, tokenizer, self.padded)
+        self.road: Road | None = None
         self.origin = ""
         self.speaks_chat: bool = bool(getattr(tokenizer, "chat_template", None))
         self.fingerprint: str = weights_fingerprint(
@@ -77,10 +82,10 @@ class LocalChat:
         )
 
     def ask(self, queries: Sequence[Query], decoding: Decoding) -> Iterator[tuple[int, Reply]]:
-        """Answer batch by batch, longest prompts first.
+        """Answer on the fast road where it is shown to be exact, batch by batch elsewhere.
 
-        The longest come first so that rows of a batch are alike in length (little
-        padding) and a lack of memory shows at once instead of after an hour.
+        The longest prompts come first: rows side by side are alike in length, and a lack of
+        memory shows at once instead of after an hour.
 
         Raises:
             ModelError: Chat messages for a tokenizer that has no chat template.
@@ -103,12 +108,33 @@ class LocalChat:
             else:
                 # Never cut: a prompt without its head is another question.
                 yield from _each(row, _unanswered(row, "prompt_too_long"))
+        refused = self._choice.refusal([row.ids for row in fitting], decoding)
+        if not refused:
+            yield from self._on_tree(fitting, decoding)
+            return
+        self.road = Road("plain", refused)
         for places in families([row.ids for row in fitting]):
             yield from self._in_batches([fitting[place] for place in places], decoding)
+
+    def _on_tree(self, rows: list[_Row], decoding: Decoding) -> Iterator[tuple[int, Reply]]:
+        from mlflow_mcq.engines.rotated import Work
+
+        self.road = Road("tree", "agrees with plain generation on the rows checked")
+        eos = eos_ids(self.model, self.tokenizer)
+        generator = self._choice.generator(decoding)
+        for one in generator.run([Work(row.ids, row.seed) for row in rows]):
+            row = rows[one.place]
+            if one.out_of_memory:
+                yield from _each(row, _out_of_memory(row))
+            else:
+                end = len(one.new) if one.stopped else None
+                yield from _each(row, self._reply(row, one.new, eos, end))
 
     def _in_batches(self, rows: list[_Row], decoding: Decoding) -> Iterator[tuple[int, Reply]]:
         rows.sort(key=lambda row: len(row.ids), reverse=True)
         prefix = self._shared(rows, decoding)
+        if prefix is not None and self.road is not None:
+            self.road = Road("prefix", self.road.reason)
         size, start = self.batch_size, 0
         while start < len(rows):
             batch = rows[start : start + size]

@@ -10,9 +10,10 @@ road, since there a shared beginning gives wrong answers without an error.
 from __future__ import annotations
 
 import copy
-import inspect
 from collections.abc import Sequence
 from typing import Any
+
+from mlflow_mcq.engines.weights import cache_name
 
 __all__ = ["SharedPrefix", "families", "shared_length"]
 
@@ -100,13 +101,7 @@ class SharedPrefix:
             return {}
         cache = copy.deepcopy(self._cache)
         cache.batch_repeat_interleave(n_rows)
-        return {_cache_name(model): cache}
-
-
-def _cache_name(model: Any) -> str:
-    # transformers 5.24 begins to call it "cache".
-    names = inspect.signature(model.forward).parameters
-    return "past_key_values" if "past_key_values" in names else "cache"
+        return {cache_name(model): cache}
 
 
 def _plain_attention(model: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from mlflow_mcq.engines.chat_engine import row_name
 from mlflow_mcq.errors import ModelError
-from mlflow_mcq.records import Decoding, Generation, Reply, Request
+from mlflow_mcq.records import Decoding, Generation, Reply, Request, Verdict
 
 __all__ = ["StoredEngine", "StoredKey"]
 
@@ -24,12 +24,19 @@ class StoredEngine:
         texts: Answers by key. None and NaN are missing answers: they come out as empty
             text with the finish reason ``missing``, and are never left out of a count.
         fingerprint: What the answers are from, if that is known.
+        human_labels: What people say of some of them, by key.
     """
 
     speaks_chat: bool = False
 
-    def __init__(self, texts: Mapping[StoredKey, Any], fingerprint: str = "stored") -> None:
+    def __init__(
+        self,
+        texts: Mapping[StoredKey, Any],
+        fingerprint: str = "stored",
+        human_labels: Mapping[StoredKey, Verdict | None] | None = None,
+    ) -> None:
         self._texts = texts
+        self._human_labels = human_labels or {}
         self.fingerprint: str = fingerprint
 
     @property
@@ -50,7 +57,8 @@ class StoredEngine:
             if key not in self._texts:
                 raise ModelError("stored answers", f"there is none for {row_name(request)}", key)
             reply = _reply(self._texts[key], request)
-            yield Generation(prompt, request.repeat, reply, engine=self.fingerprint)
+            label = self._human_labels.get(key)
+            yield Generation(prompt, request.repeat, reply, self.fingerprint, label)
 
 
 def _reply(text: Any, request: Request) -> Reply:

@@ -1,13 +1,20 @@
-"""Weights: what names a model, and how long a text it can read."""
+"""Weights: what names a model, how long a text it can read, and what it is called with."""
 
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 from pathlib import Path
 from typing import Any
 
-__all__ = ["longest_text", "weights_fingerprint", "weights_origin"]
+__all__ = [
+    "cache_name",
+    "forward_names",
+    "longest_text",
+    "weights_fingerprint",
+    "weights_origin",
+]
 
 _SAMPLES = 64
 # Where a checkpoint lies and which version wrote it do not change its answers: the same
@@ -41,6 +48,18 @@ def weights_fingerprint(model: Any, chat_template: object = None) -> str:
             sample = flat[:: max(1, flat.numel() // _SAMPLES)][:_SAMPLES]
             digest.update(sample.float().cpu().numpy().tobytes())
     return digest.hexdigest()[:12]
+
+
+def forward_names(model: Any) -> set[str]:
+    """Names that a model's forward pass takes, seen through what is wrapped around it."""
+    inner = getattr(model, "_orig_mod", model)  # as torch.compile wraps it
+    inner = inner.get_base_model() if hasattr(inner, "get_base_model") else inner
+    return set(inspect.signature(inner.forward).parameters)
+
+
+def cache_name(model: Any) -> str:
+    """What a model calls its cache; transformers 5.24 begins to say ``cache``."""
+    return "past_key_values" if "past_key_values" in forward_names(model) else "cache"
 
 
 def weights_origin(path_or_name: str, model: Any) -> str:

@@ -11,7 +11,7 @@ from importlib.resources import files
 from typing import Any, Literal
 
 from mlflow_mcq.errors import DataError
-from mlflow_mcq.prompts import PROTOCOLS
+from mlflow_mcq.protocols import PROTOCOLS
 from mlflow_mcq.records import Generation, Item, Orientation, Reply, Verdict
 
 __all__ = ["ExamReply", "exam_digest", "load_exam"]

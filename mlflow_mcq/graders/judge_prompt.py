@@ -31,12 +31,13 @@ from mlflow_mcq.graders.judge_wording import (
     ORDER,
     REPLY,
     RULES,
+    UNSEEN,
     Asked,
     Shape,
 )
 from mlflow_mcq.graders.thought import visible_answer
 from mlflow_mcq.orientations import letters_for
-from mlflow_mcq.prompts import one_line_label, option_lines
+from mlflow_mcq.protocols import one_line_label, option_lines
 from mlflow_mcq.records import Conversation, Generation, Item, Message
 
 __all__ = ["JUDGE_PROMPT_VERSION", "Shape", "harmless", "judge_conversation"]
@@ -73,6 +74,7 @@ class _Case:
     gold_slots: tuple[int, ...]
     page: JudgePage
     family: ReplyFamily
+    unseen: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,7 @@ def judge_conversation(
         prompt.gold_slots,
         page or page_of(generation),
         family_of(prompt.protocol, reply),
+        prompt.unseen,
     )
     return _conversation(case, _Form(shape, chat, rationale, _asked(prompt.item, shape)))
 
@@ -179,7 +182,7 @@ def _ask(case: _Case, form: _Form) -> str:
     mark = _mark(question, *shown, reply)
     parts = [question, option_lines(shown, page.labels)]
     if not page.lettered:
-        parts.append(NO_LETTERS)
+        parts.append(UNSEEN if case.unseen else NO_LETTERS)
     if page.shuffled:
         parts.append(ORDER.replace("{seen}", ", ".join(page.seen)))
     parts.append("\n".join([REPLY, mark, reply, mark]))
@@ -208,7 +211,7 @@ def _mark(*data: str) -> str:
 
 def _version() -> str:
     """Twelve hex digits over every wording, rendered: any change of it is a new judge."""
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(UNSEEN.encode())
     shapes: tuple[Shape, ...] = ("extract", "direct")
     switch = (True, False)
     for shape, chat, rationale, asked in product(shapes, switch, switch, ASKED):

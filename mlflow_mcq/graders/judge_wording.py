@@ -96,6 +96,10 @@ NO_LETTERS = (
     "The candidate saw these options WITHOUT letters; the letters are for you only, so a bare "
     "letter in the reply names no option."
 )
+UNSEEN = (
+    "The candidate saw the question only and NOT these options; the letters are for you only. "
+    "It chose the option that its own words name or paraphrase unmistakably."
+)
 ORDER = (
     'The candidate saw these options in the order {seen}; words such as "the last one" in the '
     "reply mean that order."

@@ -230,6 +230,8 @@ class RegexGrader:
 
     def _read(self, generation: Generation) -> Grade:
         prompt = generation.prompt
+        if prompt.unseen:  # a letter here is the order of the data, which nobody saw
+            return Grade.unread(generation, self.name, "options_unseen")
         # A prompt without letters is read as if it had them, since a parser that looks
         # for A to D does so whatever was shown.
         slot = self.parse(generation.text, label_names(len(prompt.shown), prompt.labels or None))

@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from mlflow_mcq.graders.answer_words import without_lead
 from mlflow_mcq.graders.labels import fold, forms_of, peel
@@ -122,6 +123,7 @@ def _lists_options(body: str, options: Sequence[str], labels: tuple[str, ...]) -
     return len(parts) > 1 and all(known)
 
 
+@lru_cache(maxsize=4096)  # the same few lists are said again and again
 def _listed(body: str, labels: tuple[str, ...]) -> frozenset[int]:
     """The slots of a reply that is a list of two labels or more; empty where it is not."""
     core = _without_words("\n".join(map(fold, body.splitlines())))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from mlflow_mcq.chance import ALPHA
+
 __all__ = ["Alarm", "Thresholds", "alarms_for"]
 
 
@@ -208,9 +210,30 @@ def _logprob_differs(metrics: Mapping[str, float], limits: Thresholds) -> Alarm 
     )
 
 
+def _protocol_leaks(metrics: Mapping[str, float], limits: Thresholds) -> Alarm | None:
+    outside = []
+    for name, accuracy in metrics.items():
+        grader, _, what = name.partition("/")
+        low, high = (metrics.get(f"{grader}/chance_{end}") for end in ("low", "high"))
+        if what != "nonsense_accuracy" or low is None or high is None:
+            continue
+        if not low <= accuracy <= high:
+            outside.append(f"{accuracy:.1%} by {grader} (chance: {low:.1%} to {high:.1%})")
+    if not outside:
+        return None
+    return Alarm(
+        "protocol_leaks",
+        f"nonsense items must be answered at chance (two-sided, alpha {ALPHA:g})",
+        "right on " + "; ".join(outside),
+        "Something other than the question tells the gold option or hides it: read "
+        "mcq_prompts.txt and pick_rate_slot_k, and believe no accuracy of this protocol before.",
+    )
+
+
 _RULES: tuple[Callable[[Mapping[str, float], Thresholds], Alarm | None], ...] = (
     _judge_fails_exam,
     _judge_misreads_labels,
+    _protocol_leaks,
     _judge_errors,
     _generations_failed,
     _regex_differs,
