@@ -70,7 +70,8 @@ def test_a_recipe_is_checked_as_a_whole(tmp_path: Path, recipe: dict[str, Any], 
 
 def test_a_hub_address_is_no_path_and_a_limit_is_a_setting_of_the_arms(tmp_path: Path) -> None:
     arms = [{"name": "one"}, {"name": "two", "limit": 2}]
-    path = written(tmp_path, data="hf:own/set:part", split="test", limit=7, arms=arms)
+    more = {"data": "hf:own/set:part", "split": "test", "evaluators": ["mcq_regex"]}
+    path = written(tmp_path, limit=7, arms=arms, **more)
     recipe = load_recipe(path)
     assert (recipe.data, recipe.split) == ("hf:own/set:part", "test")
     assert [recipe.settings_of(arm)["limit"] for arm in recipe.arms] == [7, 2]
