@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import subprocess
@@ -148,6 +149,112 @@ def test_under_mlflow_run_the_project_run_holds_the_table(
     assert client.get_run(project.info.run_id).data.tags["mcq.role"] == "comparison"
     files = [f.path for f in client.list_artifacts(project.info.run_id)]
     assert files == ["mcq_arms.json", "mcq_comparison.json", "mcq_cost.json"]
+
+
+def test_the_comparison_has_a_run_of_its_own(served: Path) -> None:
+    results = run_recipe(served)
+    client = MlflowClient()
+    where = client.get_run(results[0].run_id).info.experiment_id
+    [own] = client.search_runs([where], "tags.`mcq.role` = 'comparison'")
+    tag = client.get_run(results[0].run_id).data.tags["mcq.comparison"]
+    assert own.data.tags["mcq.comparison"] == own.info.run_name == tag
+    assert own.data.metrics["seconds_letters"] > 0
+
+
+def test_what_it_costs_is_said_before_the_first_call(
+    store: Path, judge_server: Callable[[Script], FakeServer], capsys: pytest.CaptureFixture[str]
+) -> None:
+    said: list[str] = []
+
+    def script(request: dict[str, Any], n: int) -> str:
+        if n == 0:
+            said.append(capsys.readouterr().err)
+        return "A"
+
+    model = {"base_url": judge_server(script).url, "model": "always-a"}
+    path = written(store, limit=4, model=model, evaluators=["mcq_judge", "mcq_regex"])
+    run_recipe(path)
+    assert "1 arm, 8 prompts" in said[0]
+    assert "an estimate: characters / 4" in said[0]
+    assert "mcq_judge is left out of one" in said[0]
+
+
+def test_arms_may_have_data_and_readers_of_their_own(
+    store: Path, judge_server: Callable[[Script], FakeServer]
+) -> None:
+    model = {"base_url": judge_server(lambda request, n: "A").url, "model": "always-a"}
+    item = {"question": "?", "options": ["yes", "no"], "answer": 1}
+    more = [{"id": f"x{i}", **item, "split": f"s{i}"} for i in range(3)]
+    (store / "more.jsonl").write_text("\n".join(map(json.dumps, more)))
+    arms = [
+        {"name": "own", "data": "more.jsonl"},
+        {"name": "part", "data": "more.jsonl", "split": "s1"},
+        {"name": "shared", "evaluators": ["mcq_regex"], "orientations": "as-is"},
+    ]
+    path = written(store, model=model, evaluators=["mcq_regex"], arms=arms)
+    results = run_recipe(path)
+    assert [r.metrics["regex_bounded/n_rows"] for r in results] == [6, 2, 10]
+    with pytest.raises(SettingsError, match="differs from arm to arm"):
+        load_recipe(path, {"data": "other.jsonl"})
+
+
+def test_an_override_takes_an_axis_out_of_a_grid(tmp_path: Path) -> None:
+    arms = [{"name": "a", "grid": {"orientations": ["as-is", "swap"]}}]
+    path = written(tmp_path, evaluators=["mcq_regex"], arms=arms, grid={"temperature": [0, 1]})
+    assert len(load_recipe(path).arms) == 4
+    recipe = load_recipe(path, {"orientations": "as-is"})
+    assert [arm.name for arm in recipe.arms] == ["a temperature=0", "a temperature=1"]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "said"),
+    [
+        pytest.param({"baseline": "nobody"}, "nobody is no arm", id="baseline"),
+        pytest.param(
+            {"arms": [{"name": "a", "original": "b"}]}, "b is no arm; there are a", id="original"
+        ),
+        pytest.param({"tables": ["all"]}, "tables", id="no such table"),
+        pytest.param({"regrade": {"of": "x"}}, "does not take arms, data", id="new and old arms"),
+        pytest.param({"data": None}, "names no data", id="no data at all"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(
+    tmp_path: Path, recipe: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(SettingsError, match=said):
+        load_recipe(written(tmp_path, evaluators=["mcq_regex"], **recipe))
+
+
+def test_three_models_under_two_protocols_are_ranked(
+    store: Path, judge_server: Callable[[Script], FakeServer]
+) -> None:
+    shares = {"weak": 2, "middle": 5, "strong": 9}
+
+    def script(request: dict[str, Any], n: int) -> str:
+        asked = str(request["messages"][-1]["content"])
+        number = int(re.search(r"Which is (\d)", asked)[1])
+        return "A" if number < shares[request["model"]] else "B"
+
+    url = judge_server(script).url
+    models = {name: {"base_url": url, "model": name} for name in shares}
+    arms = [{"name": name, "protocol": name} for name in ("letters", "letters-shuffled-labels")]
+    path = written(
+        store, evaluators=["mcq_regex"], orientations="as-is", arms=arms, grid={"model": models}
+    )
+    results = run_recipe(path)
+    client = MlflowClient()
+    where = client.get_run(results[0].run_id).info.experiment_id
+    [own] = client.search_runs([where], "tags.`mcq.role` = 'comparison'")
+    assert own.data.metrics["tau_by_regex_bounded_regex_naive"] == 1.0
+    assert -1 <= own.data.metrics["tau_letters_letters-shuffled-labels"] <= 1
+
+
+def test_a_comparison_that_is_not_there_cannot_be_read_again(store: Path) -> None:
+    path = store / "again.yaml"
+    again = {"name": "again", "regrade": {"of": "it's nowhere"}}
+    path.write_text(yaml.safe_dump(again), encoding="utf-8")
+    with pytest.raises(SettingsError, match="names no run"):
+        run_recipe(path, JUDGE)
 
 
 def test_the_command_line_says_what_is_wrong(

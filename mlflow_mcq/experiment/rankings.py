@@ -89,7 +89,7 @@ def _add_by_reader(summary: Summary, arms: Sequence[ArmResult]) -> None:
 def _tau(one: dict[str, float], other: dict[str, float], what: str) -> Measured:
     shared = len(one.keys() & other.keys())
     if shared < FEWEST_RANKED:
-        return undefined(f"{shared} {what} in both; a rank correlation needs {FEWEST_RANKED}")
+        return undefined(f"{what} in both: {shared}; a rank correlation needs {FEWEST_RANKED}")
     return rank_agreement(one, other)
 
 

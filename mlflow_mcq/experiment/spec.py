@@ -26,6 +26,7 @@ class RemoteSpec(BaseModel):
 
 Model = str | RemoteSpec
 Data = str | dict[str, Any]
+_OF_REGRADE = {"name", "experiment", "regrade", "judge", "tables", "figures"}
 
 
 class ArmSpec(BaseModel):
@@ -108,8 +109,12 @@ class Recipe(BaseModel):
     def _whole(self) -> Recipe:
         """Check that there is something to do, and that arms speak of arms that exist."""
         if self.regrade is not None:
-            if self.arms or self.data is not None:
-                raise ValueError("regrade reads stored answers: it takes neither arms nor data")
+            given = self.model_fields_set | set(self.model_extra or ())
+            useless = sorted(given - _OF_REGRADE)
+            if useless:
+                raise ValueError(
+                    f"regrade reads stored answers: it does not take {', '.join(useless)}"
+                )
             return self
         if not self.arms:
             raise ValueError("arms: there must be at least one")
