@@ -30,6 +30,7 @@ from typing import Any
 LM_EVAL = "0.4.13"
 SHOTS = {"few_shot": 3, "eight_shot": 8, "zero_shot": 0}
 NEW_TOKENS = 64
+OTHERS = ["lm_eval", "generate"]
 Tokens = list[list[int]]
 
 # --- the work -------------------------------------------------------------------------
@@ -220,6 +221,8 @@ def equal(one: Tokens, other: Tokens) -> float:
 
 
 def best_batch(sizes: list[int], seconds: Callable[[int], float]) -> tuple[int, dict[str, float]]:
+    if len(sizes) == 1:
+        return sizes[0], {}
     tried = {size: seconds(size) for size in sizes}
     return min(tried, key=lambda size: tried[size]), {str(k): round(v, 2) for k, v in tried.items()}
 
@@ -230,11 +233,11 @@ def measured(chat: Any, lm_eval: LmEval | None, prompts: list[str], args: Any) -
     eos = eos_ids(chat.model, chat.tokenizer)
     ids = [list(chat.tokenizer(prompt)["input_ids"]) for prompt in prompts]
     some = slice(0, args.tuning)
-    plain_batch, plain_tried = best_batch(
-        args.batches, lambda size: timed(lambda: generated(chat, ids[some], size))[1]["cpu"]
-    )
     found: dict[str, Any] = {"n_prompts": len(ids), "prompt_tokens": sum(map(len, ids))}
-    found["generate_batch"], found["generate_tried"] = plain_batch, plain_tried
+    if "generate" in args.against:
+        found["generate_batch"], found["generate_tried"] = best_batch(
+            args.batches, lambda size: timed(lambda: generated(chat, ids[some], size))[1]["cpu"]
+        )
     if lm_eval is not None:
         found["lm_eval_batch"], found["lm_eval_tried"] = best_batch(
             args.batches, lambda size: float(lm_eval(prompts[some], size)["cpu"])
@@ -248,11 +251,13 @@ def measured(chat: Any, lm_eval: LmEval | None, prompts: list[str], args: Any) -
             times["lm_eval"] = {key: theirs[key] for key in ("cpu", "wall")}
             seen = {tuple(row): new for row, new in theirs["rows"]}
             found["equal_to_lm_eval"] = equal(mine, cut([seen[tuple(row)] for row in ids], eos))
-        plain, times["generate"] = timed(lambda: generated(chat, ids, plain_batch))
-        found["equal_to_generate"] = equal(mine, cut(plain, eos))
+        if "generate" in args.against:
+            size = found["generate_batch"]
+            plain, times["generate"] = timed(lambda size=size: generated(chat, ids, size))
+            found["equal_to_generate"] = equal(mine, cut(plain, eos))
         rounds.append(times)
     found |= {"new_tokens": sum(map(len, mine)), "road": str(chat.road), "seconds": rounds}
-    for other in ("lm_eval", "generate"):
+    for other in OTHERS:
         if other in rounds[0]:
             ratios = {
                 kind: sorted(r[other][kind] / r["ours"][kind] for r in rounds)
@@ -271,7 +276,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--batches", type=int, nargs="+", default=[8], help="tried for the others")
     parser.add_argument("--tuning", type=int, default=8, help="prompts on which they are tried")
-    parser.add_argument("--without-lm-eval", action="store_true")
+    parser.add_argument("--against", nargs="*", default=OTHERS, choices=OTHERS)
     parser.add_argument("--environment", type=Path, default=None, help="of lm-eval")
     parser.add_argument("--model", default="demo:smollm2")
     parser.add_argument("--json", action="store_true", help="nothing but JSON")
@@ -289,7 +294,7 @@ def main() -> None:
     folder = resolve_weights(args.model)
     chat = load_local(folder)
     environment = args.environment or cache_home() / f"lm-eval-{LM_EVAL}"
-    lm_eval = None if args.without_lm_eval else LmEval(environment, folder)
+    lm_eval = LmEval(environment, folder) if "lm_eval" in args.against else None
     result: dict[str, Any] = {"torch": torch.__version__, "unit": "s"}
     for name in args.sets:
         prompts = prompts_of(chat.tokenizer, args.items, SHOTS[name], seed=7)

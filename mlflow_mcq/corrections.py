@@ -109,7 +109,7 @@ def _unfit(read: Sequence[Grade], exam: ExamReport, calibration: Calibration) ->
     judged = [one for one in read if one.judge]
     if not judged:
         return ""
-    if any(one.generation.prompt.item.policy == "all" for one in judged):
+    if any(one.generation.prompt.item.takes_all for one in judged):
         return (
             "undefined: the exam knows single answers only, and here all of several are asked for"
         )

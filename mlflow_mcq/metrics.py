@@ -12,6 +12,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
+from mlflow_mcq.statistics.flips import pair_consistency
+from mlflow_mcq.statistics.intervals import Measured
+from mlflow_mcq.statistics.one_arm import accuracies, agreement, spread
+from mlflow_mcq.statistics.rows import NONE, OTHER, SEVERAL, Rows, rows_of
+from mlflow_mcq.statistics.selection_bias import pick_rates, slot_bias
+
 __all__ = [
     "MOST_SLOT_METRICS",
     "Summary",
@@ -46,6 +52,12 @@ class Summary:
         else:
             self.undefined[name] = f"undefined: 0 {of_what}"
 
+    def measured(self, numbers: Mapping[str, Measured]) -> None:
+        """Add numbers with their intervals, or the reasons why there are none."""
+        for name, one in numbers.items():
+            self.values |= one.numbers(name)
+            self.undefined |= one.reasons(name)
+
     def add(self, other: Summary) -> None:
         """Take over what another one holds."""
         self.values |= other.values
@@ -60,8 +72,12 @@ class Summary:
         )
 
 
-def summarize(grades: pd.DataFrame, *, judged: bool) -> Summary:
-    """Every mean of one grader.
+def summarize(grades: pd.DataFrame, *, judged: bool, replicates: int = 2_000) -> Summary:
+    """Every number of one grader.
+
+    Beside a number stand ``<name>_low`` and ``<name>_high``, its 95 % interval over items
+    (see `mlflow_mcq.statistics`), where one exists; a reason stands under ``<name>_low``
+    where there are too few items.
 
     * ``accuracy``: CORRECT / graded rows; OTHER counts as not correct.
     * ``accuracy_decided``: CORRECT / (CORRECT + INCORRECT). Hides refusals: a model that
@@ -77,10 +93,14 @@ def summarize(grades: pd.DataFrame, *, judged: bool) -> Summary:
     * ``consistency``: items whose every graded orientation names the same option (or, where
       all right ones are asked for, the same set) / items with at least two graded
       orientations. Any OTHER among them breaks it. 0 for a model that always says A.
-    * ``accuracy_lowest``, ``accuracy_highest``, ``accuracy_spread``: over orientations, on
-      the same items in each: those with at least two orientations, in as many of the first
-      ones as all of them have. (An orientation that only long items have would otherwise
-      show how hard long items are.)
+    * ``circular_accuracy``: items right in every graded orientation / the same items.
+    * ``pair_consistency``: pairs of orientations that name the same option / pairs.
+    * ``accuracy_lowest``, ``accuracy_highest``, ``accuracy_spread``, ``accuracy_variation``:
+      over orientations, on the same items in each: those with at least two orientations, in
+      as many of the first ones as all of them have. (An orientation that only long items
+      have would otherwise show how hard long items are.)
+    * ``slot_shift``, ``choice_kl``, ``recall_std``: see
+      `mlflow_mcq.statistics.selection_bias.slot_bias`.
 
     Where a judge says whether an answer is right but not which option it names (shape
     ``direct``, more than two options or several right ones), picks and consistency are
@@ -89,26 +109,39 @@ def summarize(grades: pd.DataFrame, *, judged: bool) -> Summary:
     Args:
         grades: Rows of `mlflow_mcq.table.grades_frame`, one grader.
         judged: Whether the grader can fail on a row.
+        replicates: Draws of the bootstrap, for the numbers that are no simple ratio.
 
     Returns:
         The numbers; without graded rows most are undefined, with the reason.
     """
     summary = Summary()
-    graded = grades[grades["verdict"].notna()]
-    n_errors = len(grades) - len(graded)
-    _add_accuracy(summary, graded)
+    rows = rows_of(grades)
+    graded = rows.graded
+    n_errors = len(grades) - len(graded.item)
+    summary.measured(accuracies(graded))
     if judged:
         summary.rate("judge_error_rate", n_errors, len(grades), "rows")
         summary.values["n_judge_errors"] = float(n_errors)
-    _add_consistency(summary, graded)
-    _add_spread(summary, graded)
+    summary.measured(agreement(graded) | {"pair_consistency": pair_consistency(graded)})
+    summary.measured(spread(graded, replicates))
     _add_pick_rates(summary, graded)
+    summary.measured(slot_bias(graded, replicates))
     summary.values["n_rows"] = float(len(grades))
-    summary.values["n_items"] = float(grades["item_id"].nunique())
-    several = grades[~_one_gold(grades)]
-    if len(several):
-        summary.values["n_items_several_gold"] = float(several["item_id"].nunique())
+    summary.values["n_items"] = float(rows.n_items)
+    if rows.n_items_several_gold:
+        summary.values["n_items_several_gold"] = float(rows.n_items_several_gold)
     return summary
+
+
+def _add_pick_rates(summary: Summary, graded: Rows) -> None:
+    n_left_out = graded.n_items_several_gold
+    for slot, picked in enumerate(pick_rates(graded)[:MOST_SLOT_METRICS], start=1):
+        name = f"pick_rate_slot_{slot}"
+        # With its ends a pick rate would be three columns a slot: those stand in `by_slot`.
+        shown = Measured(picked.value, reason=picked.reason if picked.value is None else "")
+        summary.measured({name: shown})
+        if n_left_out and picked.value is not None:
+            summary.notes[name] = f"without {n_left_out} items that have several right options"
 
 
 def by_orientation(grades: pd.DataFrame) -> pd.DataFrame:
@@ -116,23 +149,24 @@ def by_orientation(grades: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         One row an orientation, in order: ``orientation``, ``n_rows``, ``n_judge_errors``,
-        ``accuracy``, ``accuracy_decided``, ``other_rate``; None where undefined.
+        ``accuracy`` with ``_low`` and ``_high``, ``accuracy_decided``, ``other_rate``; None
+        where undefined.
     """
-    rows = []
-    for index, part in grades.groupby("orientation", sort=True):
-        graded = part[part["verdict"].notna()]
+    rows, table = rows_of(grades), []
+    for index in np.unique(rows.orientation):
+        part = rows.keep(rows.orientation == index)
         summary = Summary()
-        _add_accuracy(summary, graded)
-        names = ("accuracy", "accuracy_decided", "other_rate")
-        rows.append(
+        summary.measured(accuracies(part.graded))
+        names = ("accuracy", "accuracy_low", "accuracy_high", "accuracy_decided", "other_rate")
+        table.append(
             {
-                "orientation": index,
-                "n_rows": len(part),
-                "n_judge_errors": len(part) - len(graded),
+                "orientation": int(index),
+                "n_rows": len(part.item),
+                "n_judge_errors": len(part.item) - len(part.graded.item),
                 **{name: summary.values.get(name) for name in names},
             }
         )
-    return pd.DataFrame(rows)
+    return pd.DataFrame(table)
 
 
 def confusion(grades: pd.DataFrame) -> pd.DataFrame:
@@ -146,24 +180,19 @@ def confusion(grades: pd.DataFrame) -> pd.DataFrame:
         (wrong, but the judge did not say which) and ``judge_error``. The sum of all cells
         is the number of rows of items with one right option.
     """
-    n_slots = int(grades["n_options"].max()) if len(grades) else 0
-    grades = grades[_one_gold(grades)]
-    picked = grades["slot"].astype("object").where(grades["slot"].notna(), None)
-    named = np.where(
-        grades["verdict"].isna(),
-        "judge_error",
-        np.where(
-            grades["verdict"] == "OTHER",
-            "OTHER",
-            np.where(grades["choices"].map(len) > 1, "several", "unnamed"),
-        ),
-    )
-    column = [name if slot is None else int(slot) for slot, name in zip(picked, named, strict=True)]
-    table = pd.crosstab(grades["gold_slot"], pd.Series(column, index=grades.index, dtype="object"))
-    extra = [name for name in ("several", "unnamed", "judge_error") if name in table.columns]
-    columns = [*range(n_slots), "OTHER", *extra]
-    table = table.reindex(index=range(n_slots), columns=columns, fill_value=0).astype(int)
-    return table.rename_axis(index="gold_slot", columns=None)
+    rows = rows_of(grades)
+    n_slots = int(rows.n_options.max(initial=0))
+    extra = ["several", "unnamed", "judge_error"]
+    names = [*range(n_slots), "OTHER", *extra]
+    states = [rows.verdict == NONE, rows.verdict == OTHER, rows.choice >= SEVERAL]
+    beside = np.select(states, [3, 0, 1], 2)
+    column = np.where(rows.slot == NONE, n_slots + beside, rows.slot)
+    placed = rows.gold_slot != NONE
+    cell = rows.gold_slot[placed] * len(names) + column[placed]
+    counts = np.bincount(cell, minlength=n_slots * len(names)).reshape(n_slots, len(names))
+    table = pd.DataFrame(counts, columns=pd.Index(names, dtype="object"))
+    empty = [name for name in extra if not table[name].any()]
+    return table.drop(columns=empty).rename_axis(index="gold_slot", columns=None)
 
 
 def disagreement(one: pd.DataFrame, other: pd.DataFrame) -> Summary:
@@ -186,89 +215,6 @@ def disagreement(one: pd.DataFrame, other: pd.DataFrame) -> Summary:
     return summary
 
 
-def _add_accuracy(summary: Summary, graded: pd.DataFrame) -> None:
-    counts = graded["verdict"].value_counts()
-    right, wrong = int(counts.get("CORRECT", 0)), int(counts.get("INCORRECT", 0))
-    summary.rate("accuracy", right, len(graded), "graded rows")
-    summary.rate("accuracy_decided", right, right + wrong, "decided rows")
-    summary.rate("other_rate", int(counts.get("OTHER", 0)), len(graded), "graded rows")
-
-
-def _add_pick_rates(summary: Summary, graded: pd.DataFrame) -> None:
-    named = graded[graded["slot"].notna()]
-    n_slots = int(graded["n_options"].max()) if len(graded) else 0
-    left_out = graded[~_one_gold(graded)]
-    n_left_out = int(left_out["item_id"].nunique())
-    named = named[_one_gold(named)]
-    unknown = _unnamed(graded)
-    if len(graded) and len(left_out) == len(graded):
-        unknown = f"undefined: all {n_left_out} items have several right options"
-    for slot in range(min(n_slots, MOST_SLOT_METRICS)):
-        name = f"pick_rate_slot_{slot + 1}"
-        if unknown:
-            summary.undefined[name] = unknown
-            continue
-        shown = named[named["n_options"] > slot]
-        hits = int((shown["slot"] == slot).sum())
-        summary.rate(name, hits, len(shown), "rows with a known pick that show this slot")
-        if n_left_out and len(shown):
-            summary.notes[name] = f"without {n_left_out} items that have several right options"
-
-
-def _unnamed(graded: pd.DataFrame) -> str:
-    """Why picks are unknown, or nothing: right answers alone would hide every bias."""
-    unknown = graded["verdict"].isin(["CORRECT", "INCORRECT"]) & (_said(graded["choices"]) == "")
-    n_unknown = int(unknown.sum())
-    return f"undefined: {n_unknown} answers without the option they name" if n_unknown else ""
-
-
-def _one_gold(grades: pd.DataFrame) -> pd.Series[bool]:
-    """Rows of items with one right option."""
-    return grades["golds"].map(len).astype(int) == 1
-
-
 def _said(choices: pd.Series) -> pd.Series[str]:
     """Each set of options as a text; empty where none was named."""
     return choices.map(lambda options: ",".join(map(str, options))).astype(object)
-
-
-def _add_consistency(summary: Summary, graded: pd.DataFrame) -> None:
-    unknown = _unnamed(graded)
-    if unknown:
-        summary.undefined["consistency"] = unknown
-        return
-    said = _said(graded["choices"])
-    items = graded.assign(said=said, named=said != "").groupby(["item_id", "protocol"])
-    several = items["orientation"].nunique() >= 2
-    # An answer that names no option is never consistent, not even with itself.
-    same = (items["said"].nunique() == 1) & items["named"].all()
-    n_several = int(several.sum())
-    hits = int((same & several).sum())
-    summary.rate("consistency", hits, n_several, "items with two graded orientations")
-
-
-def _add_spread(summary: Summary, graded: pd.DataFrame) -> None:
-    known = _by_shared_orientation(graded)
-    for name, value in (("lowest", known.min()), ("highest", known.max())):
-        if len(known):
-            summary.values[f"accuracy_{name}"] = float(value)
-        else:
-            summary.undefined[f"accuracy_{name}"] = "undefined: 0 items graded in each orientation"
-    if len(known) >= 2:
-        summary.values["accuracy_spread"] = float(known.max() - known.min())
-    else:
-        summary.undefined["accuracy_spread"] = "undefined: fewer than 2 orientations"
-
-
-def _by_shared_orientation(graded: pd.DataFrame) -> pd.Series:
-    """Accuracy by orientation index, over the items that are in each of them."""
-    right = graded.assign(right=(graded["verdict"] == "CORRECT").astype(float))
-    cells = right.pivot_table(
-        index=["item_id", "protocol"], columns="orientation", values="right", aggfunc="mean"
-    )
-    n_orientations = cells.notna().sum(axis=1)
-    rotated = cells[n_orientations >= 2]
-    if not len(rotated):
-        return cells.mean().dropna()
-    n_shared = int(n_orientations[n_orientations >= 2].min())
-    return rotated.iloc[:, :n_shared].dropna().mean().dropna()

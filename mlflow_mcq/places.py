@@ -16,7 +16,10 @@ from mlflow_mcq.records import Grade, Prompt
 __all__ = ["label_picks", "slot_names", "without_places"]
 
 _NOTHING_SHOWN = "undefined: the protocol shows no options, so nothing has a place"
-_OF_PLACES = ("pick_rate_slot_", "consistency", "accuracy_spread")
+_OF_PLACES = (
+    "pick_rate_slot_", "consistency", "pair_consistency", "circular_accuracy", "accuracy_spread",
+    "accuracy_variation", "slot_shift", "choice_kl", "recall_std",
+)  # fmt: skip
 
 
 def label_picks(grades: Iterable[Grade]) -> Summary:

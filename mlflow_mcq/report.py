@@ -13,11 +13,12 @@ from mlflow_mcq.arm import Arm
 from mlflow_mcq.data_report import report_data
 from mlflow_mcq.datasets.stored import PROTOCOL as STORED
 from mlflow_mcq.diagnostics import Alarm, alarms_for
+from mlflow_mcq.diagnostics.outputs import check_outputs, output_alarm
 from mlflow_mcq.orientations import duplicate_options, fixed_options
 from mlflow_mcq.pipeline import data_digest
 from mlflow_mcq.places import slot_names
 from mlflow_mcq.protocols import NOTA_TEXTS, reads_of
-from mlflow_mcq.records import Conversation, Item
+from mlflow_mcq.records import Conversation, Item, Verdict
 from mlflow_mcq.settings import Settings, shown_judge, shown_url
 from mlflow_mcq.table import generations_frame, grades_frame, reading_frame, row_id
 from mlflow_mcq.tracking import RunLog, capped
@@ -61,7 +62,7 @@ def report(
         notes |= {f"{name}/{key}": note for key, note in summary.notes.items()}
     values |= arm.numbers.values
     undefined |= arm.numbers.undefined
-    alarms = alarms_for(values)
+    alarms = [*alarms_for(values), *_damage(arm)]
     if means:
         log.metrics(values, model_id=link)
     by_orientation = {name: metrics.by_orientation(frame) for name, frame in arm.frames.items()}
@@ -82,6 +83,25 @@ def report(
     log.text("mcq_prompts.txt", _prompts_text(arm))
     log.text("mcq_settings.json", json.dumps(_settings_shown(arm), indent=2, ensure_ascii=False))
     return values
+
+
+def _damage(arm: Arm) -> list[Alarm]:
+    """The alarm over the answers themselves, if they are damaged."""
+    reader = arm.grades.get("judge") or next(iter(arm.grades.values()), ())
+    unread = {row_id(one.generation) for one in reader if one.verdict is Verdict.OTHER}
+    # A prompt that was never asked has no answer, and an alarm of its own.
+    asked = [one for one in arm.answered if one.reply.finish_reason != "prompt_too_long"]
+    ids = [row_id(one) for one in asked]
+    check = check_outputs(
+        [one.text for one in asked],
+        [_as_text(one.prompt.content) for one in asked],
+        [
+            one.reply.finish_reason == "length" and name in unread
+            for one, name in zip(asked, ids, strict=True)
+        ],
+    )
+    alarm = output_alarm(check, ids)
+    return [] if alarm is None else [alarm]
 
 
 def _log_steps(log: RunLog, grader: str, table: pd.DataFrame, link: str | None) -> None:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlflow_mcq.metrics import by_orientation, confusion, disagreement, summarize
+from mlflow_mcq import metrics
+from mlflow_mcq.metrics import by_orientation, confusion, disagreement
 from mlflow_mcq.orientations import plan_for
 from mlflow_mcq.protocols import prompt_family
 from mlflow_mcq.records import Generation, Grade, Item, Prompt, Reply
 from mlflow_mcq.table import grades_frame
+
+summarize = partial(metrics.summarize, replicates=20)
 
 Reader = Callable[[Generation], Grade]
 

@@ -326,13 +326,18 @@ class RotatedGenerator:
         leaving = []
         for slot, (row, token) in enumerate(zip(rows, self._choose(logits), strict=True)):
             row.new.append(token)
-            stopped = ends_with_stop(self._decoding.stop, self._tokenizer, row.new)
-            full = len(row.new) >= self._decoding.max_new_tokens
-            if token in self._eos or stopped or full:
+            over, stopped = self._is_over(row, token)
+            if over:
                 self._ended.append(Ended(row.place, row.new, stopped))
                 leaving.append(slot)
         if leaving:
             self._leave(leaving)
+
+    def _is_over(self, row: _Row, token: int) -> tuple[bool, bool]:
+        """Whether a row has ended, and whether a stop text did it."""
+        stopped = ends_with_stop(self._decoding.stop, self._tokenizer, row.new)
+        full = len(row.new) >= self._decoding.max_new_tokens
+        return token in self._eos or stopped or full, stopped
 
     def _choose(self, logits: torch.Tensor) -> list[int]:
         if self._decoding.temperature > 0:
