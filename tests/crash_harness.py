@@ -102,7 +102,7 @@ def forked(urls: list[str], name: str, out: Path) -> int:
         try:
             out.write_text(json.dumps(evaluate(urls, name)))
             os._exit(0)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001  a fork must never return
             out.write_text(repr(error))
             os._exit(1)
     return pid
@@ -144,7 +144,7 @@ def main() -> None:
             found[f"{part}_prompts"] = len(asked)
     finally:
         os.kill(servers, signal.SIGKILL)
-    print(json.dumps({**found, "rows": len(calm), "in_flight": IN_FLIGHT}))
+    sys.stdout.write(json.dumps({**found, "rows": len(calm), "in_flight": IN_FLIGHT}))
 
 
 if __name__ == "__main__":
