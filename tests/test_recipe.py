@@ -19,7 +19,8 @@ from mlflow import MlflowClient
 from rich.console import Console
 
 from mlflow_mcq.__main__ import main
-from mlflow_mcq.errors import SettingsError
+from mlflow_mcq.datasets.sources import load_data
+from mlflow_mcq.errors import JudgeNotConfigured, SettingsError
 from mlflow_mcq.recipe import ArmResult, load_recipe, run_recipe
 from mlflow_mcq.settings import read_settings
 from mlflow_mcq.terminal import show_results
@@ -146,7 +147,7 @@ def test_under_mlflow_run_the_project_run_holds_the_table(
     assert {client.get_run(r.run_id).info.experiment_id for r in results} == {experiment}
     assert client.get_run(project.info.run_id).data.tags["mcq.role"] == "comparison"
     files = [f.path for f in client.list_artifacts(project.info.run_id)]
-    assert files == ["mcq_arms.json"]
+    assert files == ["mcq_arms.json", "mcq_comparison.json", "mcq_cost.json"]
 
 
 def test_the_command_line_says_what_is_wrong(
@@ -173,10 +174,22 @@ def test_names_are_no_markup() -> None:
     assert text.getvalue().count("[red]x[/]") == 2
 
 
-def test_every_shipped_recipe_is_usable() -> None:
-    for path in (ROOT / "recipes").glob("*.yaml"):
-        recipe = load_recipe(path)
-        assert Path(recipe.data).is_file()
+SHIPPED = sorted((ROOT / "recipes").glob("*.yaml"))
+JUDGE = {"judge_model": "m", "judge_url": "http://127.0.0.1:9/v1"}
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_every_shipped_recipe_is_usable(path: Path) -> None:
+    recipe = load_recipe(path, JUDGE)
+    assert recipe.name == path.stem
+    for arm in recipe.arms:
+        assert len(load_data(*recipe.source_of(arm)))
+
+
+@pytest.mark.parametrize("name", ["abcd_judge", "regrade"])
+def test_a_recipe_whose_numbers_are_the_judges_is_refused_without_one(name: str) -> None:
+    with pytest.raises(JudgeNotConfigured):
+        load_recipe(ROOT / "recipes" / f"{name}.yaml")
 
 
 def test_the_project_file_passes_everything_on() -> None:
