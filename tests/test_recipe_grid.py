@@ -28,9 +28,7 @@ def test_a_grid_in_an_arm_expands_that_arm_only() -> None:
 
 def test_an_original_is_the_one_with_the_same_values() -> None:
     attacked = {"name": "attacked", "original": "plain", "grid": {"orientations": ["as-is"]}}
-    arms = arms_of(
-        arms=[{"name": "plain"}, attacked], grid={"model": {"one": "m/1", "two": "m/2"}}
-    )
+    arms = arms_of(arms=[{"name": "plain"}, attacked], grid={"model": {"one": "m/1", "two": "m/2"}})
     assert {arm["name"]: (arm.get("original"), arm["model"]) for arm in arms} == {
         "plain model=one": (None, "m/1"),
         "attacked model=one orientations=as-is": ("plain model=one", "m/1"),
