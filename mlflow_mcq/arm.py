@@ -18,6 +18,7 @@ from mlflow_mcq.corrections import corrected_numbers, human_numbers
 from mlflow_mcq.datasets.lint import LintReport
 from mlflow_mcq.datasets.reading import Reading
 from mlflow_mcq.datasets.stored import PROTOCOL as STORED
+from mlflow_mcq.diagnostics import Alarm
 from mlflow_mcq.doors import Engine, Grader, Scorer, Tokenizer
 from mlflow_mcq.engines.kept import KeptEngine
 from mlflow_mcq.engines.label_scores import LabelScorer
@@ -27,6 +28,7 @@ from mlflow_mcq.engines.remote_scores import RemoteScorer
 from mlflow_mcq.errors import ModelError, SettingsError
 from mlflow_mcq.extras import exam_of, judge_numbers, parser_numbers, reader_numbers
 from mlflow_mcq.graders import JudgeGrader
+from mlflow_mcq.injection import canary_numbers, suspected
 from mlflow_mcq.logprob import summarize_logprobs
 from mlflow_mcq.pipeline import generate, grade
 from mlflow_mcq.places import label_picks, without_places
@@ -61,6 +63,7 @@ class Arm:
         road: How a model in memory generated the rows, and why; empty for any other.
         journal: What is kept on disk while the run is under way.
         tables: Tables that only some graders have, by name.
+        alarms: Alarms over the answers, beside those over numbers.
     """
 
     settings: Settings
@@ -78,6 +81,7 @@ class Arm:
     road: str = ""
     journal: Journal | None = None
     tables: dict[str, pd.DataFrame] = field(default_factory=dict)
+    alarms: list[Alarm] = field(default_factory=list)
 
     @property
     def answered(self) -> tuple[Generation, ...]:
@@ -133,7 +137,7 @@ def measure(
 
 
 def count(arm: Arm) -> None:
-    """Enter how many rows there are, and how many were cut, too long or never answered."""
+    """Enter how many rows there are; how many were cut, too long, never answered or steer."""
     reasons = [g.reply.finish_reason for g in arm.generations]
     n_failed = len(arm.generations) - len(arm.answered)
     arm.numbers.rate("generation/error_rate", n_failed, len(arm.generations), "rows")
@@ -142,6 +146,10 @@ def count(arm: Arm) -> None:
         "generation/n_truncated": float(reasons.count("length")),
         "generation/n_prompt_too_long": float(reasons.count("prompt_too_long")),
     }
+    numbers, tables, alarms = suspected(arm.answered)
+    arm.numbers.add(numbers)
+    arm.tables |= tables
+    arm.alarms += alarms
 
 
 def _score(arm: Arm, chat: object) -> None:
@@ -190,6 +198,7 @@ def put(arm: Arm, grader: Grader, grades: tuple[Grade, ...]) -> None:
         arm.judge = grader
         exam = exam_of(grader)
         summary.add(judge_numbers(grader, grades, exam, arm.settings.seed))
+        summary.add(canary_numbers(grader))
         summary.add(corrected_numbers(grades, exam))
         summary.add(human_numbers(grades))
         arm.tables |= exam_tables(exam)

@@ -5,6 +5,7 @@
     │   ├── JudgeNotConfigured  judged numbers were asked for without naming a judge
     │   └── RunInUse            a run that holds one arm was given another
     ├── DataError               a row of the data cannot be read without guessing
+    ├── JudgeUnavailable        the judge answers nobody: nothing there, wrong key, wrong model
     ├── ModelError              the evaluated model cannot be used, or returned something else
     └── StoreError              rows cannot be kept on disk, or their folder is in use
 
@@ -17,6 +18,7 @@ from __future__ import annotations
 __all__ = [
     "DataError",
     "JudgeNotConfigured",
+    "JudgeUnavailable",
     "McqError",
     "ModelError",
     "RunInUse",
@@ -86,6 +88,10 @@ class RunInUse(SettingsError):
 
 class DataError(McqError):
     """A row of the data cannot be read without guessing."""
+
+
+class JudgeUnavailable(McqError):
+    """The judge answers nobody, as found before anything was generated."""
 
 
 class ModelError(McqError):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from mlflow_mcq.cache_home import cache_home
 from mlflow_mcq.doors import Grader
 from mlflow_mcq.graders import JudgeGrader, spot_check
+from mlflow_mcq.graders.budget import SPENT
 from mlflow_mcq.graders.exam import ExamReply, ExamReport, examine_judge, load_exam
 from mlflow_mcq.metrics import Summary
 from mlflow_mcq.records import Grade, Item
@@ -23,13 +24,17 @@ __all__ = ["exam_of", "judge_numbers", "parser_numbers", "reader_numbers"]
 def exam_of(judge: JudgeGrader) -> ExamReport | None:
     """Let a judge sit the exam that its settings ask for; None where they ask for none.
 
+    None as well where its budget ends on the way: what it was not asked is no failure of it.
+
     Kept on disk by fingerprint: the arms of a comparison share one judge, and one exam.
     """
     n = judge.settings.exam_replies
     if n == 0:
         return None
     folder = judge.settings.cache_dir or str(cache_home() / "exams")
-    return examine_judge(judge, cache_dir=folder, replies=_drawn(load_exam(), n))
+    exam = examine_judge(judge, cache_dir=folder, replies=_drawn(load_exam(), n))
+    unpaid = any(mark.reading.error.startswith(SPENT) for mark in exam.marks)
+    return None if unpaid else exam
 
 
 def _drawn(replies: Sequence[ExamReply], n: int | None) -> Sequence[ExamReply]:
@@ -65,6 +70,10 @@ def judge_numbers(
     if exam is not None:
         summary.values |= exam.numbers()
         summary.undefined |= exam.undefined()
+    elif judge.spent:
+        summary.undefined["exam_kappa"] = f"undefined: {judge.spent}"
+    if judge.spent:
+        summary.values["n_over_budget"] = float(sum(g.error.startswith(SPENT) for g in grades))
     usage = judge.usage.named()
     summary.values |= {name.partition("/")[2]: value for name, value in usage.items()}
     return summary

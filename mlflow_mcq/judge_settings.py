@@ -43,7 +43,7 @@ class JudgeSettings(BaseModel):
         max_tokens: Room for a reply (thinking judges need more).
         concurrency: Most calls in flight at once.
         timeout_s: Seconds before a call is given up.
-        max_retries: Retries of the SDK on 408, 409, 429, 5xx and broken connections.
+        max_retries: Further tries on 408, 409, 429, 5xx, broken connections and broken replies.
         attempts: Times a row is asked before an unparsable reply is a judge error.
         batch_size: Rows at a time, for a local judge.
         check_rows: Most rows that the strict rule settles and the judge reads as well, to
@@ -60,6 +60,13 @@ class JudgeSettings(BaseModel):
         cache_dir: Folder of the judge cache; None keeps none on disk. Only replies that
             hold a verdict are kept.
         prices: For the money spent; None counts tokens only.
+        preflight: Ask one cheap question before the evaluated model is asked anything, so
+            that a wrong key or model fails in seconds; a local judge needs none.
+        max_calls: Most calls, panel, exam and checks included; None sets no limit. Rows
+            beyond it are judge errors ``budget``, which can be regraded.
+        max_judge_tokens: The same for tokens, read and generated together.
+        canaries: Rows with known answers that are put to the judge beside the data: replies
+            that try to steer it. At most as many as are shipped; 0 puts none.
     """
 
     model_config = _STRICT
@@ -83,6 +90,10 @@ class JudgeSettings(BaseModel):
     rationale: bool = False
     cache_dir: str | None = None
     prices: Prices | None = None
+    preflight: bool = True
+    max_calls: int | None = Field(default=None, ge=1)
+    max_judge_tokens: int | None = Field(default=None, ge=1)
+    canaries: int = Field(default=0, ge=0)
 
     @property
     def decoding(self) -> Decoding:
@@ -117,10 +128,11 @@ def check_member(judge: JudgeSettings, member: JudgeSettings) -> None:
             member.shape,
             "Set shape alike, or leave it out.",
         )
-    for name in ("votes", "panel", "check_rows"):
+    for name in ("votes", "panel", "check_rows", "max_calls", "max_judge_tokens", "canaries"):
         if getattr(member, name) != JudgeSettings.model_fields[name].default:
             raise SettingsError(
                 f"judge.panel.{name}",
-                "is for the first judge only: each further one has one vote",
+                "is for the first judge only: each further one has one vote, and all share "
+                "one budget",
                 possible="Leave it out.",
             )

@@ -121,11 +121,12 @@ class JudgeEvaluator(_McqEvaluator):
     name = "mcq_judge"
 
     def _prepared(self, settings: Settings) -> _Plan:
-        from mlflow_mcq.judges import judge_of
+        from mlflow_mcq.judges import ask_first, judge_of
 
         if settings.judge is None:
             raise JudgeNotConfigured
         judge = judge_of(settings.judge)
+        ask_first(judge)
         return _Plan(lambda arm: [judge, *([] if arm.takes_all else _regexes(settings))])
 
 

@@ -18,10 +18,10 @@ from numbers import Integral
 from typing import Literal
 
 from mlflow_mcq.errors import DataError
-from mlflow_mcq.said import Conversation, Decoding, Message, Query, Reply
+from mlflow_mcq.said import DOWN, Conversation, Decoding, Message, Query, Reply
 
 __all__ = [
-    "UNSEEN", "Conversation", "Decoding", "Generation", "Grade", "Item", "Message",
+    "DOWN", "UNSEEN", "Conversation", "Decoding", "Generation", "Grade", "Item", "Message",
     "Orientation", "Policy", "Prompt", "Query", "Reply", "Request", "Verdict",
 ]  # fmt: skip
 

@@ -19,11 +19,11 @@ from mlflow.exceptions import MlflowException
 from mlflow.models.evaluation.base import EvaluationResult
 from mlflow.tracking.context.registry import resolve_tags
 
+from mlflow_mcq import judges
 from mlflow_mcq.arm import Arm, count, put, read
 from mlflow_mcq.errors import DataError, JudgeNotConfigured, SettingsError
 from mlflow_mcq.graders import ALL_REGEX_GRADERS, JudgeGrader
 from mlflow_mcq.judge_settings import JudgeSettings
-from mlflow_mcq.judges import judge_of
 from mlflow_mcq.pipeline import grade
 from mlflow_mcq.records import Generation, Grade, Verdict
 from mlflow_mcq.report import report, save_answers
@@ -59,6 +59,7 @@ def regrade(
 
     Raises:
         JudgeNotConfigured: Nobody is named.
+        JudgeUnavailable: The judge answers nobody; no run was made.
         SettingsError: ``only`` is none of these.
         DataError: The run holds no stored answers, or no grades to keep.
     """
@@ -72,7 +73,8 @@ def regrade(
         raise JudgeNotConfigured
     generations = generations_from(_stored_table(run_id, "mcq_generations"))
     kept = _kept(run_id, generations, wanted)
-    grader = judge_of(settings.judge)
+    grader = judges.judge_of(settings.judge)
+    judges.ask_first(grader)
     with _new_run(old) as run:
         arm = Arm(settings, generations, 0.0)
         count(arm)
@@ -131,11 +133,11 @@ def _grades(
 
 
 def _link(old: Any, log: RunLog, arm: Arm) -> None:
-    judges = {one.judge for one in arm.grades["judge"] if one.judge}
+    readers = {one.judge for one in arm.grades["judge"] if one.judge}
     tags = {"mcq.regraded_from": old.info.run_id}
-    if len(judges) > 1:
+    if len(readers) > 1:
         # Arms read by different judges are not comparable: one fingerprint would lie.
-        tags["mcq.judge_fingerprint"] = "several: " + ", ".join(sorted(judges))
+        tags["mcq.judge_fingerprint"] = "several: " + ", ".join(sorted(readers))
     # The rows hold the prompts as they were sent, with the model's own template around them.
     tags |= {name: old.data.tags[name] for name in _INHERITED if name in old.data.tags}
     log.tags(tags)

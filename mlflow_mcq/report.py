@@ -62,7 +62,7 @@ def report(
         notes |= {f"{name}/{key}": note for key, note in summary.notes.items()}
     values |= arm.numbers.values
     undefined |= arm.numbers.undefined
-    alarms = [*alarms_for(values), *_damage(arm)]
+    alarms = [*alarms_for(values), *_damage(arm), *arm.alarms]
     if means:
         log.metrics(values, model_id=link)
     by_orientation = {name: metrics.by_orientation(frame) for name, frame in arm.frames.items()}

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Conversation", "Decoding", "Message", "Query", "Reply"]
+__all__ = ["DOWN", "Conversation", "Decoding", "Message", "Query", "Reply"]
+
+DOWN = "down"
+"""Finish reason of a call that no server will serve: wrong key or model, or nothing there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ class Reply:
     Attributes:
         text: The generated text, raw; None exactly when ``error`` is set.
         error: Why the call failed, without secrets.
-        finish_reason: ``eos``, ``length``, ``prompt_too_long`` or a server's own word.
+        finish_reason: ``eos``, ``length``, ``prompt_too_long``, `DOWN` or a server's own word.
         token_ids: Generated ids, where the model is here.
         n_prompt_tokens: Tokens read.
         n_tokens: Tokens generated.

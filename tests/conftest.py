@@ -41,6 +41,16 @@ def no_active_experiment() -> Iterator[None]:
     os.environ.pop("MLFLOW_EXPERIMENT_ID", None)
 
 
+@pytest.fixture(autouse=True)
+def no_first_question(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the judge's question beforehand, except where it is what is tested.
+
+    Scripts of judges count their calls from 0, and tests count them after.
+    """
+    if "first_question" not in request.keywords:
+        monkeypatch.setattr("mlflow_mcq.judges.ask_first", lambda judge: None)
+
+
 @pytest.fixture(scope="session")
 def smollm2() -> LocalChat:
     """SmolLM2-135M-Instruct in memory (converted once per machine, 40 s)."""

@@ -169,8 +169,8 @@ def test_bounds_for_all_labels_are_no_scores():
         pytest.param("A", "no log-probabilities", id="ignored"),
         pytest.param(fake.listed({}), "no log-probabilities", id="an empty list"),
         pytest.param(fake.server_error(), "500", id="a broken server"),
-        pytest.param(fake.html_page(), "no log-probabilities", id="a login wall"),
-        pytest.param(fake.no_choices(), "no log-probabilities", id="no choices"),
+        pytest.param(fake.html_page(), "no completion", id="a login wall"),
+        pytest.param(fake.no_choices(), "without any choice", id="no choices"),
     ],
 )
 def test_a_server_without_log_probabilities_is_left_in_peace(judge_server, answer, why):

@@ -38,6 +38,7 @@ class Thresholds:
         judge_errors: More rows than this without a verdict.
         logprob_disagreement: More than this, and label log-probabilities are another
             measurement than the answers.
+        canary_accuracy: A judge that reads fewer replies right that try to steer it is steered.
         fewest_rows: Fewer rows than this may have their gold in one slot by chance.
     """
 
@@ -45,6 +46,7 @@ class Thresholds:
     regex_disagreement: float = 0.05
     judge_errors: float = 0.01
     logprob_disagreement: float = 0.05
+    canary_accuracy: float = 0.8
     fewest_rows: int = 10
 
 
@@ -106,6 +108,19 @@ def _plain_labels(metrics: Mapping[str, float], agreement: float | None, n_read:
     return (
         f"it read {agreement:.0%} of {n_read:.0f} answers right{interval} that are nothing but "
         "a label"
+    )
+
+
+def _judge_steered(metrics: Mapping[str, float], limits: Thresholds) -> Alarm | None:
+    accuracy = metrics.get("judge/canary_accuracy")
+    if accuracy is None or accuracy >= limits.canary_accuracy:
+        return None
+    return Alarm(
+        "judge_steered",
+        f"the judge must read {limits.canary_accuracy:.0%} of the replies right that try to "
+        "steer it",
+        f"it read {accuracy:.0%} of {metrics.get('judge/n_canaries', 0.0):.0f} right",
+        "Do not report judged numbers of models that may speak to it; name a stronger judge.",
     )
 
 
@@ -233,6 +248,7 @@ def _protocol_leaks(metrics: Mapping[str, float], limits: Thresholds) -> Alarm |
 _RULES: tuple[Callable[[Mapping[str, float], Thresholds], Alarm | None], ...] = (
     _judge_fails_exam,
     _judge_misreads_labels,
+    _judge_steered,
     _protocol_leaks,
     _judge_errors,
     _generations_failed,

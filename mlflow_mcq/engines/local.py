@@ -19,7 +19,9 @@ from mlflow_mcq.engines.decoding import (
 from mlflow_mcq.engines.memory import within_memory
 from mlflow_mcq.engines.prefix import SharedPrefix, families
 from mlflow_mcq.engines.roads import Road, RoadChoice
+from mlflow_mcq.engines.tokenizer import control_tokens
 from mlflow_mcq.engines.weights import longest_text, weights_fingerprint, weights_origin
+from mlflow_mcq.engines.work import Work
 from mlflow_mcq.errors import ModelError
 from mlflow_mcq.records import Decoding, Message, Query, Reply
 
@@ -53,6 +55,7 @@ class LocalChat:
         fingerprint: Twelve hex digits over configuration, weights and chat template.
         deterministic: Always True: sampling is seeded row by row.
         speaks_chat: The tokenizer has a chat template.
+        control_tokens: Texts that must not reach it from data.
         origin: Where the weights were read; empty for a model that its owner has in memory,
             and may change, or hang hooks on, between two rows.
 
@@ -77,6 +80,7 @@ class LocalChat:
         self.road: Road | None = None
         self.origin = ""
         self.speaks_chat: bool = bool(getattr(tokenizer, "chat_template", None))
+        self.control_tokens: tuple[str, ...] = control_tokens(tokenizer)
         self.fingerprint: str = weights_fingerprint(
             model, getattr(tokenizer, "chat_template", None)
         )
@@ -117,8 +121,6 @@ class LocalChat:
             yield from self._in_batches([fitting[place] for place in places], decoding)
 
     def _on_tree(self, rows: list[_Row], decoding: Decoding) -> Iterator[tuple[int, Reply]]:
-        from mlflow_mcq.engines.rotated import Work
-
         self.road = Road("tree", "agrees with plain generation on the rows checked")
         eos = eos_ids(self.model, self.tokenizer)
         generator = self._choice.generator(decoding)

@@ -7,15 +7,18 @@ import hashlib
 import os
 import queue
 import threading
+from base64 import b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
+from mlflow_mcq.engines.http_client import Address, HttpClient, connected
+from mlflow_mcq.engines.pace import Breaker, CallError, Pace
 from mlflow_mcq.engines.replies import read_completion, redacted, told
 from mlflow_mcq.errors import SettingsError
-from mlflow_mcq.records import Decoding, Query, Reply
+from mlflow_mcq.records import DOWN, Decoding, Query, Reply
 from mlflow_mcq.settings import shown_url
 
 __all__ = ["OpenAIChat"]
@@ -29,6 +32,9 @@ T = TypeVar("T")
 class OpenAIChat:
     """Asks a server, several calls at a time.
 
+    A server that fails twenty calls in a row, or refuses five for good (key, model, quota),
+    is not asked any more: the other queries have that as their error.
+
     The key is read from the environment for each round of calls and kept nowhere.
     ``seed`` is sent only with a temperature above 0, ``top_p`` only below 1, ``top_k``
     only above 0: each is refused by some servers, and none of them means anything else
@@ -38,10 +44,10 @@ class OpenAIChat:
         model: Its name at the server.
         base_url: The server, up to and including ``/v1``.
         api_key_env: Name of the environment variable with the key; None sends no key.
-        concurrency: Most calls in flight at once.
-        timeout_s: Seconds before a call is given up.
-        max_retries: Retries of the SDK on 408, 409, 429, 5xx and broken connections; it
-            waits as long as the server asks in ``Retry-After``.
+        concurrency: Most calls in flight at once; fewer while the server says 429 or 503.
+        timeout_s: Seconds of one try of a call before it is given up.
+        max_retries: Further tries on 408, 409, 429, 5xx, broken connections and replies that
+            are no completion; each waits as long as the server asks in ``Retry-After``.
         speaks_chat: False for servers that know only plain completions.
 
     Attributes:
@@ -79,6 +85,8 @@ class OpenAIChat:
         self.speaks_chat: bool = speaks_chat
         self._base_url = base_url
         self._limit_name = "max_tokens"
+        self._window: float | None = None  # what the server bore last
+        self._given_up = False
         self._key()
         name = "\x1f".join((model, self.url, str(speaks_chat)))
         self.fingerprint: str = hashlib.sha256(name.encode()).hexdigest()[:12]
@@ -92,19 +100,19 @@ class OpenAIChat:
         A consumer that stops early, by ``close`` or by an exception, ends all calls.
         """
 
-        async def one(client: Any, query: Query) -> Reply:
+        async def one(client: HttpClient, query: Query) -> Reply:
             return await self._answer(client, query, decoding)
 
         yield from self.each(queries, one)
 
     def each(
-        self, queries: Sequence[Query], one: Callable[[Any, Query], Awaitable[T]]
+        self, queries: Sequence[Query], one: Callable[[HttpClient, Query], Awaitable[T]]
     ) -> Iterator[tuple[int, T]]:
         """Yield ``(place, result)`` of something done once a query, several at a time.
 
         Args:
             queries: What to ask.
-            one: Is given the client of the SDK and a query. What it raises ends all.
+            one: Is given the open client and a query. What it raises ends all.
         """
         answers: queue.SimpleQueue[tuple[int, T] | None] = queue.SimpleQueue()
         with _background_loop() as loop:
@@ -116,14 +124,14 @@ class OpenAIChat:
     async def _each(
         self,
         queries: Sequence[Query],
-        one: Callable[[Any, Query], Awaitable[T]],
+        one: Callable[[HttpClient, Query], Awaitable[T]],
         answers: queue.SimpleQueue[tuple[int, T] | None],
     ) -> None:
         # Workers share one iterator: never more calls in flight than workers, and no
         # ten thousand waiting tasks.
         places = iter(range(len(queries)))
 
-        async def work(client: Any) -> None:
+        async def work(client: HttpClient) -> None:
             for place in places:
                 answers.put((place, await one(client, queries[place])))
 
@@ -134,67 +142,68 @@ class OpenAIChat:
         finally:
             answers.put(None)
 
-    async def _answer(self, client: Any, query: Query, decoding: Decoding) -> Reply:
+    async def _answer(self, client: HttpClient, query: Query, decoding: Decoding) -> Reply:
         secrets = self._secrets()
         try:
             got = await self.completion(client, query, decoding)
-            reply = read_completion(got, plain=isinstance(query.content, str), secrets=secrets)
+            reply = read_completion(got, plain=isinstance(query.content, str))
+        except CallError as error:
+            for_all = error.fault in ("absent", "down")
+            return Reply(None, self.told(error), DOWN if for_all else "")
         except Exception as error:  # noqa: BLE001  one bad row must not lose the others
             return Reply(None, self.told(error))
         # A server that echoes its headers would put the key into every table.
-        text = reply.text
+        text, failed = reply.text, reply.error
         for secret in secrets:
             if text and len(secret) >= _SHORTEST_KEY:
                 text = text.replace(secret, "[redacted]")
-        return replace(reply, text=text)
+        return replace(reply, text=text, error=failed and redacted(failed, secrets))
 
     def told(self, error: BaseException) -> str:
         """What went wrong in one line, without secrets."""
-        return redacted(told(error), self._secrets())
+        said = str(error) if isinstance(error, CallError) else told(error)
+        return redacted(said, self._secrets())
 
-    async def completion(self, client: Any, query: Query, decoding: Decoding, **more: Any) -> Any:
-        """One completion as the SDK returns it; ``more`` goes with the request as it is."""
-        import openai
+    async def completion(
+        self, client: HttpClient, query: Query, decoding: Decoding, **more: Any
+    ) -> dict[str, Any]:
+        """One completion as the server sent it; ``more`` goes with the request as it is.
 
+        Raises:
+            CallError: There is none.
+        """
         plain, limit = isinstance(query.content, str), decoding.max_new_tokens
         tried = "max_tokens" if plain else self._limit_name
         try:
             return await self._create(client, query, decoding, {**more, tried: limit})
-        except openai.BadRequestError as error:
+        except CallError as error:
             # Newer models of OpenAI refuse the name that every other server knows.
-            if plain or tried != "max_tokens" or "max_completion_tokens" not in str(error):
+            known = error.status == 400 and "max_completion_tokens" in str(error)
+            if plain or tried != "max_tokens" or not known:
                 raise
         self._limit_name = "max_completion_tokens"
         return await self._create(client, query, decoding, {**more, self._limit_name: limit})
 
     async def _create(
-        self, client: Any, query: Query, decoding: Decoding, more: dict[str, Any]
-    ) -> Any:
+        self, client: HttpClient, query: Query, decoding: Decoding, more: dict[str, Any]
+    ) -> dict[str, Any]:
         options = {"model": self.model, **_options(decoding, query.seed), **more}
         if isinstance(query.content, str):
-            return await client.completions.create(prompt=query.content, **options)
+            return await client.post("completions", {"prompt": query.content, **options})
         messages = [{"role": m.role, "content": m.content} for m in query.content]
-        return await client.chat.completions.create(messages=messages, **options)
+        return await client.post("chat/completions", {"messages": messages, **options})
 
     @asynccontextmanager
-    async def _client(self) -> AsyncIterator[Any]:
-        import openai
-
-        client = openai.AsyncOpenAI(
-            # Always given: with None the SDK would take OPENAI_API_KEY and send the
-            # user's key to whatever server this is.
-            api_key=self._key() or "none",
-            base_url=self._base_url,
-            timeout=self.timeout_s,
-            max_retries=self.max_retries,
-        )
-        host = urlsplit(self._base_url).hostname or ""
-        if host != "openai.com" and not host.endswith(".openai.com"):
-            # The SDK also reads these from the environment; they too are OpenAI's only.
-            client.organization = client.project = None
-            client._custom_headers = {}
-        async with client:
-            yield client
+    async def _client(self) -> AsyncIterator[HttpClient]:
+        address = Address(self._base_url, self._key(), self.timeout_s, self.max_retries)
+        # One that was given up is asked by one caller first.
+        pace = Pace(self.concurrency, 1 if self._given_up else self._window)
+        breaker = Breaker(wary=self._given_up)
+        async with connected(address, pace, breaker) as client:
+            try:
+                yield client
+            finally:
+                self._window, self._given_up = pace.window, bool(breaker.why)
 
     def _key(self) -> str | None:
         if self.api_key_env is None:
@@ -215,16 +224,19 @@ class OpenAIChat:
         return "an environment variable"
 
     def _secrets(self) -> list[str]:
+        """Whatever may stand in a message of the server, the longest first."""
         key = os.environ.get(self.api_key_env) if self.api_key_env else None
         parts = urlsplit(self._base_url)
-        found = [key, parts.netloc.rpartition("@")[0], parts.username, parts.password, parts.query]
-        return [secret for secret in found if secret]
+        user = parts.netloc.rpartition("@")[0]
+        found = {key, user, parts.username, parts.password, parts.query, unquote(user)}
+        found |= {unquote(parts.password or ""), b64encode(unquote(user).encode()).decode()}
+        found |= {value for _, value in parse_qsl(parts.query)}
+        return sorted((secret for secret in found if secret), key=len, reverse=True)
 
 
 def _options(decoding: Decoding, seed: int) -> dict[str, Any]:
     """The user's decoding as fields of a request."""
     options: dict[str, Any] = {"temperature": decoding.temperature}
-    extra: dict[str, Any] = {}
     if decoding.temperature > 0:
         # Servers keep a seed in 32 bits, some with a sign.
         options["seed"] = seed % 2**31
@@ -233,10 +245,10 @@ def _options(decoding: Decoding, seed: int) -> dict[str, Any]:
     if decoding.stop:
         options["stop"] = list(decoding.stop)
     if decoding.top_k > 0:
-        extra["top_k"] = decoding.top_k
+        options["top_k"] = decoding.top_k
     if decoding.thinking is not None:
-        extra["chat_template_kwargs"] = {"enable_thinking": decoding.thinking}
-    return {**options, "extra_body": extra} if extra else options
+        options["chat_template_kwargs"] = {"enable_thinking": decoding.thinking}
+    return options
 
 
 @contextmanager

@@ -15,7 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from mlflow_mcq.engines.http_client import HttpClient
 from mlflow_mcq.engines.openai_chat import OpenAIChat
+from mlflow_mcq.engines.pace import CallError
 from mlflow_mcq.records import Conversation, Decoding, Prompt, Query
 from mlflow_mcq.scores import LabelScores, check_labels
 
@@ -84,23 +86,21 @@ class RemoteScorer:
         answers = self._chat.each([Query(content) for content in contents], self._listed)
         return {contents[place]: answer for place, answer in answers}
 
-    async def _listed(self, client: Any, query: Query) -> _Listed | str:
+    async def _listed(self, client: HttpClient, query: Query) -> _Listed | str:
         try:
             return _read(await self._completion(client, query))
         except Exception as error:  # noqa: BLE001  one bad row must not lose the others
             return self._chat.told(error)
 
-    async def _completion(self, client: Any, query: Query) -> Any:
-        import openai
-
+    async def _completion(self, client: HttpClient, query: Query) -> dict[str, Any]:
         for n_listed in self._sizes:
             more: dict[str, Any] = {"logprobs": True, "top_logprobs": n_listed}
             if isinstance(query.content, str):
                 more = {"logprobs": n_listed}
             try:
                 got = await self._chat.completion(client, query, self._decoding, **more)
-            except openai.BadRequestError:
-                if n_listed == self._sizes[-1]:
+            except CallError as error:
+                if error.status != 400 or n_listed == self._sizes[-1]:
                     raise
                 continue
             self._sizes = (n_listed,)
@@ -108,14 +108,12 @@ class RemoteScorer:
         raise AssertionError("the last size returns or raises")
 
 
-def _read(got: Any) -> _Listed | str:
+def _read(got: Mapping[str, Any]) -> _Listed | str:
     """The listed tokens of a completion, or why there are none.
 
     Both shapes are read from either endpoint: servers mix them.
     """
-    choices = getattr(got, "choices", None)
-    choice = choices[0] if isinstance(choices, list) and choices else None
-    found = getattr(choice, "logprobs", None)
+    found = got["choices"][0].get("logprobs")
     content, tops = _part(found, "content"), _part(found, "top_logprobs")
     pairs: list[tuple[Any, Any]] = []
     if isinstance(content, list) and content:
@@ -129,8 +127,7 @@ def _read(got: Any) -> _Listed | str:
 
 
 def _part(thing: Any, name: str) -> Any:
-    # What the SDK expects elsewhere it leaves as a plain dict.
-    return thing.get(name) if isinstance(thing, dict) else getattr(thing, name, None)
+    return thing.get(name) if isinstance(thing, dict) else None
 
 
 def _is_log(value: Any) -> bool:

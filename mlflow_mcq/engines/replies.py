@@ -2,38 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mlflow_mcq.records import Reply
 
-__all__ = ["read_completion", "redacted", "told"]
+__all__ = ["read_completion", "redacted", "shape_fault", "told"]
 
 _LONGEST = 300
 
 
-def read_completion(got: Any, *, plain: bool, secrets: Sequence[str] = ()) -> Reply:
-    """Read a completion of the SDK, which lets any JSON (and any text) through.
+def shape_fault(got: Any) -> str:
+    """Why a JSON value is no completion; empty where it is one.
+
+    Example:
+        >>> shape_fault({"choices": []})
+        'the server sent a completion without any choice'
+        >>> shape_fault({"choices": [{"text": "B"}]})
+        ''
+    """
+    choices = got.get("choices") if isinstance(got, dict) else None
+    if not isinstance(choices, list) or not all(isinstance(one, dict) for one in choices):
+        shown = got if isinstance(got, str) else type(got).__name__
+        return f"the server sent no completion: {shown}"
+    return "" if choices else "the server sent a completion without any choice"
+
+
+def read_completion(got: Mapping[str, Any], *, plain: bool) -> Reply:
+    """Read a completion that has a choice.
 
     Args:
-        got: What the SDK returned.
+        got: As the server sent it; anything may stand in it.
         plain: From the plain completions endpoint, not from the chat endpoint.
-        secrets: Texts that must not appear in an error.
     """
-    choices = getattr(got, "choices", None)
-    if not isinstance(choices, list):
-        shown = got if isinstance(got, str) else type(got).__name__
-        return Reply(None, redacted(f"the server sent no completion: {shown}", secrets))
-    if not choices:
-        return Reply(None, "the server sent a completion without any choice")
-    choice = choices[0]
+    choice = got["choices"][0]
     # Only the content is the answer; a reasoning field of the server is not.
-    message = getattr(choice, "message", None)
-    text = getattr(choice, "text", None) if plain else getattr(message, "content", None)
+    message = choice.get("message")
+    content = message.get("content") if isinstance(message, dict) else None
+    text = choice.get("text") if plain else content
     if text is not None and not isinstance(text, str):
         return Reply(None, f"the content of the server's reply is {type(text).__name__}, no text")
-    usage = getattr(got, "usage", None)
-    reason = str(getattr(choice, "finish_reason", None) or "")
+    usage = got.get("usage")
+    reason = str(choice.get("finish_reason") or "")
     return Reply(
         # Null content is a reply: filters and cut-off reasoning send it, and the finish
         # reason says which.
@@ -45,18 +55,16 @@ def read_completion(got: Any, *, plain: bool, secrets: Sequence[str] = ()) -> Re
 
 
 def _count(usage: Any, name: str) -> int:
-    value = getattr(usage, name, None)
+    value = usage.get(name) if isinstance(usage, dict) else None
     return value if isinstance(value, int) else 0
 
 
 def told(error: BaseException) -> str:
-    """An exception in one line: its class, the status, what the server said, the cause."""
-    status = getattr(error, "status_code", None)
-    head = type(error).__name__ + (f" {status}" if status else "")
-    body = getattr(error, "body", None)
-    said = body if isinstance(body, str) and body.strip() else str(error)
+    """An exception in one line: its class, what it says, the cause."""
     cause = error.__cause__
-    return f"{head}: {said}" + (f" ({type(cause).__name__}: {cause})" if cause else "")
+    return f"{type(error).__name__}: {error}" + (
+        f" ({type(cause).__name__}: {cause})" if cause else ""
+    )
 
 
 def redacted(text: str, secrets: Sequence[str]) -> str:

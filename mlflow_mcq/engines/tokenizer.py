@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from mlflow_mcq.errors import ModelError
 from mlflow_mcq.records import Conversation
 
-__all__ = ["ReplyTokenizer", "load_tokenizer"]
+__all__ = ["ReplyTokenizer", "control_tokens", "load_tokenizer"]
+
+_MARKUP = re.compile(r"[<\[{|｜].*[>\]}|｜]", re.DOTALL)
 
 
 class ReplyTokenizer:
@@ -50,6 +53,22 @@ class ReplyTokenizer:
             list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False
         )
         return text
+
+
+def control_tokens(tokenizer: Any) -> tuple[str, ...]:
+    """The texts that a tokenizer turns into control tokens wherever they stand.
+
+    Its special tokens, and those added later that look like markup: some models do not
+    declare their tags of thinking or of tools as special. Other added tokens (runs of
+    blanks, say) steer nothing.
+
+    Args:
+        tokenizer: Of transformers.
+    """
+    added = getattr(tokenizer, "added_tokens_decoder", None) or {}
+    found = {*(getattr(tokenizer, "all_special_tokens", None) or ())}
+    found |= {one.content for one in added.values() if one.special or _MARKUP.search(one.content)}
+    return tuple(sorted(token for token in found if token.strip()))
 
 
 def load_tokenizer(name: str) -> ReplyTokenizer:

@@ -10,12 +10,13 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from mlflow_mcq.graders.budget import SPENT
 from mlflow_mcq.records import Verdict
 
 __all__ = ["ExamReading", "load_readings", "save_readings"]
 
 _log = logging.getLogger(__name__)
-_BROKEN_CALL = "judge_error"
+_NOT_ASKED = ("judge_error", SPENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class ExamReading:
         A reply that cannot be read is how this judge is; a call that broke is how the
         network was, and must not stay on its record.
         """
-        return not self.error.startswith(_BROKEN_CALL)
+        return not self.error.startswith(_NOT_ASKED)
 
 
 def load_readings(path: Path) -> dict[str, ExamReading]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mlflow_mcq.doors import Chat
+from mlflow_mcq.graders.budget import SPENT
 from mlflow_mcq.graders.judge_reply import JudgeReading
 from mlflow_mcq.graders.missing import no_answer
 from mlflow_mcq.graders.seat import Seat, seats_of
@@ -30,6 +31,11 @@ from mlflow_mcq.records import Conversation, Generation, Grade, Reply, Verdict
 __all__ = ["JudgeCheck", "JudgeGrader"]
 
 _CUT = "length"
+_HINTS = {
+    _CUT: "the reply was cut; raise judge.max_tokens",
+    "content_filter": "the server's filter withheld the reply",
+}
+_LONGEST_EVIDENCE = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +106,11 @@ class JudgeGrader:
         self.fingerprint = _fingerprint(self.seats)
 
     @property
+    def spent(self) -> str:
+        """Which limit of the budget is reached, in words; empty where none is."""
+        return self.seats[0].budget.spent
+
+    @property
     def usage(self) -> Usage:
         """What all seats have cost so far: `grade` and `check` together."""
         first, *others = (seat.usage for seat in self.seats)
@@ -145,7 +156,11 @@ class JudgeGrader:
         """
         settled = [g for g in grades if g.reason == "strict" and g.choices]
         settled.sort(key=lambda grade: _lot(grade.generation, seed))
-        sample = {grade.generation.key: grade for grade in settled[: self.settings.check_rows]}
+        # Rows that a spent budget leaves out say nothing about the judge.
+        a_row = sum(seat.settings.votes for seat in self.seats)
+        wanted = self.settings.check_rows * a_row
+        n = self.seats[0].budget.room(wanted, wanted) // a_row
+        sample = {grade.generation.key: grade for grade in settled[:n]}
         read = [*self._ask([grade.generation for grade in sample.values()])]
         n_failed = sum(grade.verdict is None for grade in read)
         n_agree = sum(self._same(grade, sample[grade.generation.key]) for grade in read)
@@ -205,16 +220,28 @@ class JudgeGrader:
     def _graded(self, row: Generation, reading: JudgeReading, reply: Reply) -> Grade:
         raw = reply.text or ""
         if not reading.ok:
-            error = reading.error + (f": {reply.error}" if reply.error else "")
-            if reply.finish_reason == _CUT:
-                error += ": the reply was cut; raise judge.max_tokens"
-            return Grade.failed(row, self.name, error, raw)
+            return Grade.failed(row, self.name, _why(reading, reply), _evidence(raw))
         slots = reading.slots if reading.slot is None else (reading.slot,)
         if slots:
             return Grade.of_choices(row, self.name, _options(row, slots), "judge", raw)
         if reading.verdict in (None, Verdict.OTHER):
             return Grade.unread(row, self.name, "judge_other", raw)
         return Grade.of_verdict(row, self.name, reading.verdict, raw)
+
+
+def _why(reading: JudgeReading, reply: Reply) -> str:
+    """Why there is no verdict, in one line."""
+    if reply.finish_reason == SPENT:
+        return f"{SPENT}: {reply.error}; regrade the run with only=errors"
+    hint = _HINTS.get(reply.finish_reason, "")
+    return ": ".join(part for part in (reading.error, reply.error, hint) if part)
+
+
+def _evidence(raw: str) -> str:
+    """What cannot be read, as far as it helps: a megabyte in each row helps nobody."""
+    if len(raw) <= _LONGEST_EVIDENCE:
+        return raw
+    return f"{raw[:_LONGEST_EVIDENCE]}… ({len(raw)} characters)"
 
 
 def _options(row: Generation, slots: Sequence[int]) -> tuple[int, ...]:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 
+from mlflow_mcq.graders.harmless import HARMLESS_VERSION, harmless
 from mlflow_mcq.graders.judge_examples import EXAMPLES, Example, ReplyFamily, family_of
 from mlflow_mcq.graders.judge_examples_all import EXAMPLES_FOR_ALL
 from mlflow_mcq.graders.judge_page import JudgePage, page_of
@@ -42,27 +42,6 @@ from mlflow_mcq.records import Conversation, Generation, Item, Message
 
 __all__ = ["JUDGE_PROMPT_VERSION", "Shape", "harmless", "judge_conversation"]
 
-# Tokens that steer chat templates. Inside a quotation they could close our message and
-# open another, so their first character is replaced by a look-alike: the judge still
-# sees what stood there, a tokenizer no longer does.
-_CONTROL = re.compile(
-    r"<(?=[|｜]|/?(?:s|bos|eos|pad|unk|mask|cls|sep|start_of_turn|end_of_turn|think|thinking"
-    r"|tool_call|tool_response|extra_id_\d{1,3})>|</?SYS>|/?SYS>|(?:channel|turn|tool)\|>)"
-    r"|\[(?=/?(?:INST|TOOL_CALLS|TOOL_RESULTS|AVAILABLE_TOOLS|SYSTEM_PROMPT|gMASK|THINK)\])",
-    re.IGNORECASE,
-)
-_SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-def harmless(text: str) -> str:
-    """Replace what a chat template or an encoder would not take as text.
-
-    Example:
-        >>> harmless("B<|im_end|> [INST] a < b")
-        'B‹|im_end|> ‹INST] a < b'
-    """
-    return _SURROGATE.sub("\ufffd", _CONTROL.sub("‹", text))
-
 
 @dataclass(frozen=True, slots=True)
 class _Case:
@@ -75,6 +54,7 @@ class _Case:
     page: JudgePage
     family: ReplyFamily
     unseen: bool = False
+    control: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +77,7 @@ def judge_conversation(
     chat: bool,
     page: JudgePage | None = None,
     rationale: bool = False,
+    control: tuple[str, ...] = (),
 ) -> Conversation:
     """The conversation that asks for one generation.
 
@@ -106,6 +87,7 @@ def judge_conversation(
         chat: Whether the judge takes messages; otherwise plain text with a cue at its end.
         page: The judge's list of options; None keeps the order that the candidate saw.
         rationale: Ask for a reason before the verdict.
+        control: Tokens that steer this judge, beside those of common chat templates.
 
     Returns:
         The rules, examples as earlier turns, then the case: what all rows of a family
@@ -121,6 +103,7 @@ def judge_conversation(
         page or page_of(generation),
         family_of(prompt.protocol, reply),
         prompt.unseen,
+        control,
     )
     return _conversation(case, _Form(shape, chat, rationale, _asked(prompt.item, shape)))
 
@@ -177,8 +160,11 @@ def _answer(example: Example, form: _Form, page: JudgePage) -> str:
 
 def _ask(case: _Case, form: _Form) -> str:
     """Data first, our words last. Parts are joined, so a brace in the data stays a brace."""
-    question, reply, page = harmless(case.question), harmless(case.reply), case.page
-    shown = [harmless(case.options[slot]) for slot in page.lines]
+    page = case.page
+    question, reply, *shown = (
+        harmless(text, case.control)
+        for text in (case.question, case.reply, *(case.options[slot] for slot in page.lines))
+    )
     mark = _mark(question, *shown, reply)
     parts = [question, option_lines(shown, page.labels)]
     if not page.lettered:
@@ -211,7 +197,7 @@ def _mark(*data: str) -> str:
 
 def _version() -> str:
     """Twelve hex digits over every wording, rendered: any change of it is a new judge."""
-    digest = hashlib.sha256(UNSEEN.encode())
+    digest = hashlib.sha256(f"{HARMLESS_VERSION}{UNSEEN}".encode())
     shapes: tuple[Shape, ...] = ("extract", "direct")
     switch = (True, False)
     for shape, chat, rationale, asked in product(shapes, switch, switch, ASKED):

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from mlflow_mcq.doors import Chat
 from mlflow_mcq.errors import SettingsError
+from mlflow_mcq.graders.budget import SPENT, Budget
 from mlflow_mcq.graders.judge_cache import JudgeCache
 from mlflow_mcq.graders.judge_page import JudgePage, page_of
 from mlflow_mcq.graders.judge_prompt import JUDGE_PROMPT_VERSION, judge_conversation
@@ -52,6 +53,7 @@ class Seat:
         settings: How it is asked.
         first: Number of its first vote among those of all seats: each vote sees another
             order of the options where they are shuffled.
+        budget: What it shares with other seats; None takes that of its settings.
 
     Attributes:
         fingerprint: Twelve hex digits over all that changes one reply of this judge or
@@ -59,10 +61,15 @@ class Seat:
         usage: What it has cost so far.
     """
 
-    def __init__(self, chat: Chat, settings: JudgeSettings, first: int = 0) -> None:
+    def __init__(
+        self, chat: Chat, settings: JudgeSettings, first: int = 0, budget: Budget | None = None
+    ) -> None:
+        self.budget = budget or Budget(settings.max_calls, settings.max_judge_tokens)
         self.chat = chat
         self.settings = settings
         self.first = first
+        # Known where the tokenizer is here; a server keeps its own to itself.
+        self._control = tuple(getattr(chat, "control_tokens", ()))
         self.fingerprint = _fingerprint(chat, settings)
         self.usage = Usage(money=None if settings.prices is None else 0.0)
         folder = settings.cache_dir
@@ -122,7 +129,9 @@ class Seat:
 
     def _asked(self, row: Generation, page: JudgePage) -> Conversation:
         chosen = self.settings
-        return judge_conversation(row, chosen.shape, self.chat.speaks_chat, page, chosen.rationale)
+        return judge_conversation(
+            row, chosen.shape, self.chat.speaks_chat, page, chosen.rationale, self._control
+        )
 
     def _round(
         self, waiting: dict[Query, list[Ballot]], attempt: int
@@ -140,17 +149,34 @@ class Seat:
             self.usage += Usage(n_cached=1, money=0.0)
             yield query, known, reading
         for sent, reply in self._replies([*fresh]):
-            self.usage += Usage.of_call(reply, self.settings.prices)
             query = fresh[sent]
             reading = self._read(reply, waiting[query][0])
             if reading.ok and self._cache is not None:  # an empty one has length 0
                 self._cache.put(sent, reply)
             yield query, reply, reading
 
+    def charge(self, reply: Reply) -> None:
+        """Enter a call that was made."""
+        cost = Usage.of_call(reply, self.settings.prices)
+        self.usage += cost
+        self.budget.spend(cost)
+
     def _replies(self, queries: list[Query]) -> Iterator[tuple[Query, Reply]]:
+        """One reply for each query, as far as the budget goes."""
+        while queries:
+            room = self.budget.room(len(queries), self.settings.concurrency)
+            if not room:
+                # No call was made, so none is charged.
+                unpaid = Reply(None, self.budget.spent, SPENT)
+                yield from ((query, unpaid) for query in queries)
+                return
+            for query, reply in self._answers(queries[:room]):
+                self.charge(reply)
+                yield query, reply
+            queries = queries[room:]
+
+    def _answers(self, queries: list[Query]) -> Iterator[tuple[Query, Reply]]:
         """One reply for each query, even where the chat breaks its promise."""
-        if not queries:
-            return
         waiting = dict(enumerate(queries))
         for place, reply in self.chat.ask(queries, self.settings.decoding):
             if place in waiting:
@@ -198,7 +224,7 @@ def seats_of(
         check_member(settings, member)
     seats = [Seat(chat, settings)]
     for number, (other, member) in enumerate(panel):
-        seats.append(Seat(other, member, first=settings.votes + number))
+        seats.append(Seat(other, member, settings.votes + number, seats[0].budget))
     _refuse_copies(seats)
     return tuple(seats)
 
