@@ -6,13 +6,14 @@ them badly.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import time
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +21,22 @@ import mlflow
 import pandas as pd
 import yaml
 from mlflow import MlflowClient
+from mlflow.exceptions import MlflowException
 from mlflow.tracking.context.registry import resolve_tags
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from mlflow_mcq.comparison.compare import TRACE_ROWS, compare
 from mlflow_mcq.datasets.built import built_name, located
 from mlflow_mcq.datasets.hub import SCHEME
 from mlflow_mcq.datasets.sources import load_data
 from mlflow_mcq.engines.handle import remote_model
-from mlflow_mcq.errors import SettingsError
+from mlflow_mcq.errors import McqError, SettingsError
 from mlflow_mcq.front import checked_settings, usable_model
 from mlflow_mcq.tracking import RunLog
 
 __all__ = ["JUDGE_WORDS", "ArmResult", "Recipe", "load_recipe", "run_recipe"]
 
+_log = logging.getLogger(__name__)
 
 JUDGE_WORDS = {
     "judge_model": "model",
@@ -81,7 +85,10 @@ class Recipe(BaseModel):
         limit: Number of items, drawn with the seed; None takes all.
         model: For arms that name none.
         evaluators: Which of ours.
-        arms: At least one.
+        arms: At least one; the first is the baseline unless `baseline` names another.
+        compare: Whether arms are compared at the end, where there are several.
+        baseline: Name of the arm to compare with.
+        trace_rows: Rows of each arm that a comparison logs as traces; 0 logs none.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -94,6 +101,9 @@ class Recipe(BaseModel):
     model: str | RemoteSpec | None = None
     evaluators: tuple[str, ...] = ("mcq_judge",)
     arms: tuple[ArmSpec, ...] = Field(min_length=1)
+    compare: bool = True
+    baseline: str | None = None
+    trace_rows: int = Field(TRACE_ROWS, ge=0)
 
     def settings_of(self, arm: ArmSpec) -> dict[str, Any]:
         """The settings of one arm: the recipe's, then its own."""
@@ -110,12 +120,14 @@ class ArmResult:
         run_id: Its run.
         metrics: Its means.
         alarms: Names of fired alarms.
+        comparison: Run that compares it with the other arms; empty where none does.
     """
 
     name: str
     run_id: str
     metrics: Mapping[str, float]
     alarms: str
+    comparison: str = ""
 
 
 def load_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) -> Recipe:
@@ -153,6 +165,8 @@ def load_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) ->
     names = [arm.name for arm in recipe.arms]
     if len(set(names)) < len(names):
         raise SettingsError(f"recipe {path.name!r}", "arms must have different names", names)
+    if recipe.baseline is not None and recipe.baseline not in names:
+        raise SettingsError("baseline", "must be the name of an arm", recipe.baseline)
     for arm in recipe.arms:
         checked_settings(recipe.settings_of(arm), recipe.evaluators)
     return recipe
@@ -182,7 +196,22 @@ def run_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) -> 
             log = RunLog(project.info.run_id)
             log.tags({"mcq.comparison": comparison, "mcq.role": "comparison"})
             log.table("mcq_arms", _arms_table(results))
-    return results
+        compared = _compared(recipe, results)
+    return [replace(result, comparison=compared) for result in results]
+
+
+def _compared(recipe: Recipe, results: Sequence[ArmResult]) -> str:
+    """Compare the arms; they stand on record whatever becomes of that."""
+    if not recipe.compare or len(results) < 2:
+        return ""
+    ids = {result.name: result.run_id for result in results}
+    base = recipe.baseline or results[0].name
+    try:
+        found = compare(list(ids.values()), baseline=ids[base], trace_rows=recipe.trace_rows)
+    except (McqError, MlflowException) as error:
+        _log.warning("the arms are on record, but were not compared: %s", error)
+        return ""
+    return found.run_id
 
 
 def _override(given: dict[str, Any], overrides: dict[str, Any]) -> None:
