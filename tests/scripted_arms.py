@@ -21,7 +21,7 @@ def items(n: int) -> pd.DataFrame:
         {
             "id": [f"q{i}" for i in range(n)],
             "question": [f"Which number ends item {i}?" for i in range(n)],
-            "options": [[f"{1000 + 10 * i + k}" for k in range(4)] for i in range(n)],
+            "options": [[f"{31000 + 10 * i + k}" for k in range(4)] for i in range(n)],
             "answer": ["ABCD"[i % 4] for i in range(n)],
         }
     )
@@ -50,7 +50,7 @@ def knowing(share: float, seed: str) -> Model:
 def _letter(prompt: str, share: float, seed: str) -> str:
     letters = shown(prompt)
     item = int(re.findall(r"item (\d+)", prompt)[-1])
-    gold = f"{1000 + 10 * item + item % 4}"
+    gold = f"{31000 + 10 * item + item % 4}"
     if draw(seed, "knows", item) < share:
         return letters[gold]
     order = "".join(letters)

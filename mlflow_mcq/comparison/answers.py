@@ -9,6 +9,8 @@ from mlflow_mcq.statistics.intervals import Measured
 
 __all__ = ["SURE", "answers", "headline", "points"]
 
+_UNEVEN = 0.01
+_PART_NAMES = {"orientation": "orientation", "gold_slot": "slot of gold"}
 SURE = 0.05
 """A difference is called real below this adjusted p value, where its interval agrees."""
 
@@ -97,8 +99,13 @@ def _bias(one: Contrast) -> str:
     fired = _fired(one, ("orientation_sign_change", "orientation_shrink"))
     if fired:
         return "Suspected. " + " ".join(fired)
+    equal = {by: p for by, p in one.facts.equal.items() if p is not None}
     if not any(len(effects) > 1 for effects in one.facts.effects.values()):
         return "Cannot be told: options were shown in one order, with gold in one slot."
+    uneven = [f"{_p(p)} by {_PART_NAMES[by]}" for by, p in equal.items() if p < _UNEVEN]
+    if uneven:
+        said = " and ".join(uneven)
+        return f"It is uneven ({said} for equal effects), but nowhere turned round: see the forest."
     return "No sign of it: the difference has no second sign by orientation or slot of gold."
 
 

@@ -36,7 +36,12 @@ def comparison_note(
     lines += _arms_lines(arms)
     lines += ["", "#### Alarms", ""]
     lines += [_alarm_line(alarm) for alarm in alarms.to_dict("records")] or ["None."]
-    lines += ["", "Rows side by side: " + ", ".join(_beside(one, experiment_id) for one in found)]
+    beside = ", ".join(_beside(one, experiment_id) for one in found)
+    # Shares over rows that were picked for their disagreement estimate nothing.
+    lines += [
+        "",
+        f"Rows side by side (disagreements first, so their shares mean nothing): {beside}",
+    ]
     lines += ["", "Artifacts: `mcq_report.html` first, then `mcq_differing_rows`, `mcq_deltas`."]
     for one in found:  # last: a description has a limit, and the report says it all
         lines += [

@@ -24,6 +24,7 @@ from mlflow.tracing.client import TracingClient
 
 from mlflow_mcq.comparison.arms import StoredArm
 from mlflow_mcq.comparison.differing import page_of, row_keys
+from mlflow_mcq.table import storable
 
 __all__ = ["log_traces", "sampled_keys"]
 
@@ -101,11 +102,14 @@ def _log_arm(arm: StoredArm, grader: str, keys: Sequence[str]) -> int:
     known = _known(arm, experiment)
     source = _source(arm, grader)
     spans = []
-    for key in keys:
+    now = time.time_ns()
+    for place, key in enumerate(keys):
         name = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         if name in known:
             continue
-        info, span = _trace(arm, shown.loc[key], table.loc[key], source)
+        # The page shows the newest first: what stands first here must be the newest.
+        at = now - place * 1_000_000
+        info, span = _trace(arm, (shown.loc[key], table.loc[key]), source, at)
         info.tags[_TAG] = name
         client.start_trace(info)
         spans.append(span)
@@ -139,18 +143,18 @@ def _source(arm: StoredArm, grader: str) -> AssessmentSource:
 
 
 def _trace(
-    arm: StoredArm, shown: Any, grade: Any, source: AssessmentSource
+    arm: StoredArm, row: tuple[Any, Any], source: AssessmentSource, at: int
 ) -> tuple[TraceInfo, Span]:
+    shown, grade = row
     trace_id, span_id = secrets.token_bytes(16), secrets.token_bytes(8)
     asked = _request(shown)
     request, response = (json.dumps(v, ensure_ascii=False) for v in (asked, shown["generation"]))
-    now = time.time_ns()
     info = TraceInfo(
         trace_id=f"tr-{trace_id.hex()}",
         trace_location=TraceLocation.from_experiment_id(str(arm.run.info.experiment_id)),
-        request_time=now // 1_000_000,
+        request_time=at // 1_000_000,
         state=TraceState.OK,
-        request_preview=request[:_PREVIEW],
+        request_preview=asked[:_PREVIEW],
         response_preview=str(shown["generation"])[:_PREVIEW],
         execution_duration=0,
         trace_metadata={
@@ -165,14 +169,14 @@ def _trace(
     for one in info.assessments:
         one.trace_id = info.trace_id
         one.span_id = span_id.hex()
-    return info, _span((trace_id, span_id), str(shown["row_id"]), request, response)
+    return info, _span((trace_id, span_id), (str(shown["row_id"]), at), request, response)
 
 
-def _request(shown: Any) -> dict[str, str]:
+def _request(shown: Any) -> str:
     # The index of the orientation is not in it: arms may number the same orders differently.
     page = page_of(shown["options"], shown["order"], ())
-    asked = {"item": str(shown["item_id"]), "question": str(shown["question"]), "options": page}
-    return asked | ({"repeat": str(shown["repeat"])} if shown["repeat"] else {})
+    name = str(shown["item_id"]) + (f", repeat {shown['repeat']}" if shown["repeat"] else "")
+    return storable(f"{shown['question']}\n{page}\n({name})")
 
 
 def _assessments(
@@ -199,17 +203,16 @@ def _assessments(
     ]
 
 
-def _span(ids: tuple[bytes, bytes], name: str, request: str, response: str) -> Span:
-    now = time.time_ns()
+def _span(ids: tuple[bytes, bytes], name: tuple[str, int], request: str, response: str) -> Span:
     trace_id, span_id = (base64.b64encode(one).decode() for one in ids)
     return Span.from_dict(
         {
             "trace_id": trace_id,
             "span_id": span_id,
             "parent_span_id": "",
-            "name": name,
-            "start_time_unix_nano": now,
-            "end_time_unix_nano": now,
+            "name": name[0],
+            "start_time_unix_nano": name[1],
+            "end_time_unix_nano": name[1],
             "status": {"code": "STATUS_CODE_OK", "message": ""},
             "events": [],
             "attributes": {
