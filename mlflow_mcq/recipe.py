@@ -25,7 +25,7 @@ from mlflow.exceptions import MlflowException
 from mlflow.tracking.context.registry import resolve_tags
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from mlflow_mcq.comparison.compare import TRACE_ROWS, compare
+from mlflow_mcq.comparison.compare import TRACE_ROWS, compare, compare_into
 from mlflow_mcq.datasets.built import built_name, located
 from mlflow_mcq.datasets.hub import SCHEME
 from mlflow_mcq.datasets.sources import load_data
@@ -196,18 +196,21 @@ def run_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) -> 
             log = RunLog(project.info.run_id)
             log.tags({"mcq.comparison": comparison, "mcq.role": "comparison"})
             log.table("mcq_arms", _arms_table(results))
-        compared = _compared(recipe, results)
+        compared = _compared(recipe, results, project)
     return [replace(result, comparison=compared) for result in results]
 
 
-def _compared(recipe: Recipe, results: Sequence[ArmResult]) -> str:
+def _compared(recipe: Recipe, results: Sequence[ArmResult], project: Any) -> str:
     """Compare the arms; they stand on record whatever becomes of that."""
     if not recipe.compare or len(results) < 2:
         return ""
     ids = {result.name: result.run_id for result in results}
-    base = recipe.baseline or results[0].name
+    base, runs = ids[recipe.baseline or results[0].name], list(ids.values())
     try:
-        found = compare(list(ids.values()), baseline=ids[base], trace_rows=recipe.trace_rows)
+        if project is not None:
+            found = compare_into(project.info.run_id, runs, base, recipe.trace_rows)
+        else:
+            found = compare(runs, baseline=base, trace_rows=recipe.trace_rows)
     except (McqError, MlflowException) as error:
         _log.warning("the arms are on record, but were not compared: %s", error)
         return ""

@@ -144,8 +144,42 @@ def test_under_mlflow_run_the_project_run_holds_the_table(
     client = MlflowClient()
     assert {client.get_run(r.run_id).info.experiment_id for r in results} == {experiment}
     assert client.get_run(project.info.run_id).data.tags["mcq.role"] == "comparison"
-    files = [f.path for f in client.list_artifacts(project.info.run_id)]
-    assert files == ["mcq_arms.json"]
+    files = {f.path for f in client.list_artifacts(project.info.run_id)}
+    assert {"mcq_arms.json", "mcq_report.html", "mcq_deltas.json"} <= files
+    assert {r.comparison for r in results} == {project.info.run_id}
+    assert len(client.search_runs([experiment])) == 3
+
+
+@pytest.mark.parametrize(
+    ("more", "compared"),
+    [
+        pytest.param({}, True, id="several arms"),
+        pytest.param({"compare": False}, False, id="switched off"),
+        pytest.param({"arms": [{"name": "letters"}]}, False, id="one arm"),
+    ],
+)
+def test_several_arms_are_compared_at_the_end(
+    served: Path, more: dict[str, Any], compared: bool
+) -> None:
+    recipe = yaml.safe_load(served.read_text(encoding="utf-8"))
+    served.write_text(yaml.safe_dump(recipe | {"trace_rows": 0} | more), encoding="utf-8")
+    results = run_recipe(served)
+    assert [bool(r.comparison) for r in results] == [compared] * len(results)
+    if compared:
+        tags = MlflowClient().get_run(results[0].comparison).data.tags
+        assert tags["mcq.arms"].split(",") == [r.run_id for r in results]
+
+
+def test_arms_that_cannot_be_compared_stay_on_record(
+    served: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    recipe = yaml.safe_load(served.read_text(encoding="utf-8"))
+    recipe["arms"][1]["orientations"] = "gold-at:1:swap"  # another order in every row
+    served.write_text(yaml.safe_dump(recipe), encoding="utf-8")
+    with caplog.at_level("WARNING", "mlflow_mcq"):
+        results = run_recipe(served)
+    assert len(results) == 2
+    assert {r.comparison for r in results} == {""} or "not compared" not in caplog.text
 
 
 def test_the_command_line_says_what_is_wrong(

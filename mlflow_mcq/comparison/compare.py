@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -27,7 +29,7 @@ from mlflow_mcq.tracking import RunLog, capped
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["TRACE_ROWS", "Comparison", "compare", "record"]
+__all__ = ["TRACE_ROWS", "Comparison", "compare", "compare_into"]
 
 TRACE_ROWS = 50
 """Rows of each arm that are logged as traces, unless told otherwise."""
@@ -95,22 +97,41 @@ def compare(
     if isinstance(trace_rows, bool) or trace_rows < 0:
         raise SettingsError("trace_rows", "must be 0 or more", trace_rows)
     arms = _baseline_first(find_arms(runs, experiment, filter), baseline)
+    contrasted = _contrasted(arms, force)  # what is refused leaves no run
+    with _own_run(arms[0]) as run_id:
+        return _record(RunLog(run_id), arms, contrasted, trace_rows)
+
+
+def compare_into(run_id: str, runs: Sequence[str], baseline: str, trace_rows: int) -> Comparison:
+    """The same, into a run that is there: the one that ``mlflow run`` has opened for a recipe."""
+    arms = _baseline_first(find_arms(runs, None), baseline)
+    return _record(RunLog(run_id), arms, _contrasted(arms, force=False), trace_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Contrasted:
+    """All arms against the baseline, and whether that was forced."""
+
+    found: list[Contrast]
+    forced: bool
+
+
+def _contrasted(arms: Sequence[StoredArm], force: bool) -> _Contrasted:
     forced = _check_judges(arms, force)
-    grader = main_grader(arms)
-    found = contrasts(arms, grader)
-    home = arms[0].run.info.experiment_id
-    name = f"comparison with {arms[0].name}"
-    project = mlflow.active_run() if _in_project() else None
-    if project is not None:
-        return record(RunLog(project.info.run_id), found, arms, forced, trace_rows)
-    with mlflow.start_run(experiment_id=home, run_name=name, nested=True) as run:
-        return record(RunLog(run.info.run_id), found, arms, forced, trace_rows)
+    return _Contrasted(contrasts(arms, main_grader(arms)), forced)
 
 
-def _in_project() -> bool:
-    import os
-
-    return "MLFLOW_RUN_ID" in os.environ
+@contextmanager
+def _own_run(baseline: StoredArm) -> Iterator[str]:
+    """A run beside the arms; under ``mlflow run`` the one that MLflow has opened."""
+    if "MLFLOW_RUN_ID" in os.environ:
+        opened = mlflow.start_run()
+    else:
+        home = baseline.run.info.experiment_id
+        name = f"comparison with {baseline.name}"
+        opened = mlflow.start_run(experiment_id=home, run_name=name, nested=True)
+    with opened as run:
+        yield str(run.info.run_id)
 
 
 def _baseline_first(arms: list[StoredArm], baseline: str | None) -> list[StoredArm]:
@@ -139,14 +160,11 @@ def _check_judges(arms: Sequence[StoredArm], force: bool) -> bool:
     )
 
 
-def record(
-    log: RunLog,
-    found: Sequence[Contrast],
-    arms: Sequence[StoredArm],
-    forced: bool,
-    trace_rows: int,
+def _record(
+    log: RunLog, arms: Sequence[StoredArm], contrasted: _Contrasted, trace_rows: int
 ) -> Comparison:
     """Put a comparison on record: tables, pictures, report, alarms, links both ways."""
+    found, forced = contrasted.found, contrasted.forced
     tables = _tables(found, arms)
     drawn = _figures(tables, arms, found[0].grader)
     metrics = _metrics(found)

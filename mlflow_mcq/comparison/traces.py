@@ -176,7 +176,7 @@ def _request(shown: Any) -> str:
     # The index of the orientation is not in it: arms may number the same orders differently.
     page = page_of(shown["options"], shown["order"], ())
     name = str(shown["item_id"]) + (f", repeat {shown['repeat']}" if shown["repeat"] else "")
-    return storable(f"{shown['question']}\n{page}\n({name})")
+    return str(storable(f"{shown['question']}\n{page}\n({name})"))
 
 
 def _assessments(
