@@ -12,6 +12,7 @@ from typing import Any
 import mlflow
 from mlflow import MlflowClient
 from mlflow.models.evaluation.base import EvaluationResult
+from mlflow.tracking.context.registry import resolve_tags
 
 from mlflow_mcq.arm import Arm, count, put, read
 from mlflow_mcq.errors import DataError, JudgeNotConfigured, SettingsError
@@ -28,6 +29,9 @@ from mlflow_mcq.tracking import RunLog, quiet
 
 __all__ = ["regrade"]
 
+_INHERITED = (
+    "mcq.arm", "mcq.comparison", "mcq.role", "mcq.prompts_digest", "mcq.original", "mcq.variant",
+)  # fmt: skip
 _WHAT = ("all", "errors", *(verdict.value for verdict in Verdict))
 
 
@@ -65,9 +69,7 @@ def regrade(
     generations = generations_from(stored_table(run_id, "mcq_generations"))
     kept = _kept(run_id, generations, wanted)
     grader = judge_of(settings.judge)
-    with mlflow.start_run(
-        experiment_id=old.info.experiment_id, run_name=f"{old.info.run_name} (regraded)"
-    ) as run:
+    with _new_run(old) as run:
         arm = Arm(settings, generations, 0.0)
         count(arm)
         with quiet():
@@ -79,6 +81,15 @@ def regrade(
         values = report(arm, log, list(arm.grades), None, means=True)
         _link(old, log, arm)
     return EvaluationResult(metrics=values, artifacts=log.artifacts, run_id=run.info.run_id)
+
+
+def _new_run(old: Any) -> mlflow.ActiveRun:
+    """A run beside the old one, and no child of a run that is under way: MLflow folds those."""
+    where, name = old.info.experiment_id, f"{old.info.run_name} (regraded)"
+    if mlflow.active_run() is None:
+        return mlflow.start_run(experiment_id=where, run_name=name)
+    made = MlflowClient().create_run(where, run_name=name, tags=resolve_tags())
+    return mlflow.start_run(run_id=made.info.run_id, nested=True)
 
 
 def _wanted(only: str | Sequence[str]) -> tuple[str, ...]:
@@ -122,8 +133,7 @@ def _link(old: Any, log: RunLog, arm: Arm) -> None:
         # Arms read by different judges are not comparable: one fingerprint would lie.
         tags["mcq.judge_fingerprint"] = "several: " + ", ".join(sorted(judges))
     # The rows hold the prompts as they were sent, with the model's own template around them.
-    inherited = ("mcq.arm", "mcq.comparison", "mcq.role", "mcq.prompts_digest")
-    tags |= {name: old.data.tags[name] for name in inherited if name in old.data.tags}
+    tags |= {name: old.data.tags[name] for name in _INHERITED if name in old.data.tags}
     log.tags(tags)
     RunLog(old.info.run_id).tags({"mcq.regraded_by": log.run_id})
     if old.inputs and old.inputs.dataset_inputs:

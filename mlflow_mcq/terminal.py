@@ -52,8 +52,6 @@ def show_results(results: Sequence[ArmResult], console: Console | None = None) -
     for result in results:
         if result.alarms != "none":
             console.print(f"[bold]alarms[/bold] of {escape(result.name)}: {result.alarms}")
-    if results and results[0].comparison:
-        console.print(f"Comparison: run {results[0].comparison}, open mcq_report.html")
     console.print(_ui_line(), soft_wrap=True)
 
 

@@ -129,9 +129,9 @@ def test_the_deltas_are_those_of_the_rows(compared: Comparison, runs: dict[str, 
 def test_everything_lands_in_one_run(compared: Comparison) -> None:
     files = {file.path for file in MlflowClient().list_artifacts(compared.run_id)}
     assert files == {
-        "mcq_deltas.json", "mcq_arms.json", "mcq_alarms.json", "mcq_differing_rows.json",
+        "mcq_deltas.json", "mcq_arms_compared.json", "mcq_alarms.json", "mcq_differing_rows.json",
         "mcq_differing_rows.parquet", "mcq_transitions.json", "mcq_verdicts.json",
-        "mcq_by_orientation.json", "mcq_by_slot.json", "mcq_chosen.json", "mcq_forest.png",
+        "mcq_by_orientation.json", "mcq_by_slot.json", "mcq_chosen_shifts.json", "mcq_forest.png",
         "mcq_accuracy_by_orientation.png", "mcq_verdict_shares.png", "mcq_row_transitions.png",
         "mcq_pick_rates.png", "mcq_confusions.png", "mcq_report.html",
     }  # fmt: skip

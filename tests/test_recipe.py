@@ -19,7 +19,8 @@ from mlflow import MlflowClient
 from rich.console import Console
 
 from mlflow_mcq.__main__ import main
-from mlflow_mcq.errors import SettingsError
+from mlflow_mcq.datasets.sources import load_data
+from mlflow_mcq.errors import JudgeNotConfigured, SettingsError
 from mlflow_mcq.recipe import ArmResult, load_recipe, run_recipe
 from mlflow_mcq.settings import read_settings
 from mlflow_mcq.terminal import show_results
@@ -70,7 +71,8 @@ def test_a_recipe_is_checked_as_a_whole(tmp_path: Path, recipe: dict[str, Any], 
 
 def test_a_hub_address_is_no_path_and_a_limit_is_a_setting_of_the_arms(tmp_path: Path) -> None:
     arms = [{"name": "one"}, {"name": "two", "limit": 2}]
-    path = written(tmp_path, data="hf:own/set:part", split="test", limit=7, arms=arms)
+    more = {"data": "hf:own/set:part", "split": "test", "evaluators": ["mcq_regex"]}
+    path = written(tmp_path, limit=7, arms=arms, **more)
     recipe = load_recipe(path)
     assert (recipe.data, recipe.split) == ("hf:own/set:part", "test")
     assert [recipe.settings_of(arm)["limit"] for arm in recipe.arms] == [7, 2]
@@ -145,9 +147,16 @@ def test_under_mlflow_run_the_project_run_holds_the_table(
     assert {client.get_run(r.run_id).info.experiment_id for r in results} == {experiment}
     assert client.get_run(project.info.run_id).data.tags["mcq.role"] == "comparison"
     files = {f.path for f in client.list_artifacts(project.info.run_id)}
-    assert {"mcq_arms.json", "mcq_report.html", "mcq_deltas.json"} <= files
-    assert {r.comparison for r in results} == {project.info.run_id}
-    assert len(client.search_runs([experiment])) == 3
+    assert {"mcq_arms.json", "mcq_comparison.json", "mcq_cost.json"} <= files
+    assert {"mcq_report.html", "mcq_deltas.json", "mcq_differing_rows.parquet"} <= files
+
+
+def comparison_of(results: list[ArmResult]) -> str:
+    """The one run that compares these arms."""
+    first = MlflowClient().get_run(results[0].run_id)
+    runs = MlflowClient().search_runs([first.info.experiment_id], "tags.`mcq.role` = 'comparison'")
+    (one,) = [run.info.run_id for run in runs]
+    return one
 
 
 @pytest.mark.parametrize(
@@ -164,22 +173,25 @@ def test_several_arms_are_compared_at_the_end(
     recipe = yaml.safe_load(served.read_text(encoding="utf-8"))
     served.write_text(yaml.safe_dump(recipe | {"trace_rows": 0} | more), encoding="utf-8")
     results = run_recipe(served)
-    assert [bool(r.comparison) for r in results] == [compared] * len(results)
-    if compared:
-        tags = MlflowClient().get_run(results[0].comparison).data.tags
-        assert tags["mcq.arms"].split(",") == [r.run_id for r in results]
+    tags = MlflowClient().get_run(comparison_of(results)).data.tags
+    assert tags.get("mcq.arms", "").split(",") == (
+        [r.run_id for r in results] if compared else [""]
+    )
 
 
-def test_arms_that_cannot_be_compared_stay_on_record(
+def test_an_arm_of_other_data_is_left_out_and_said(
     served: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    other = served.parent / "others.jsonl"
+    other.write_text(ITEMS.replace('"id": "q', '"id": "other'), encoding="utf-8")
     recipe = yaml.safe_load(served.read_text(encoding="utf-8"))
-    recipe["arms"][1]["orientations"] = "gold-at:1:swap"  # another order in every row
-    served.write_text(yaml.safe_dump(recipe), encoding="utf-8")
+    recipe["arms"].append({"name": "elsewhere", "data": "others.jsonl"})
+    served.write_text(yaml.safe_dump(recipe | {"trace_rows": 0}), encoding="utf-8")
     with caplog.at_level("WARNING", "mlflow_mcq"):
         results = run_recipe(served)
-    assert len(results) == 2
-    assert {r.comparison for r in results} == {""} or "not compared" not in caplog.text
+    tags = MlflowClient().get_run(comparison_of(results)).data.tags
+    assert tags["mcq.arms"].split(",") == [r.run_id for r in results[:2]]
+    assert "'elsewhere' share no graded row" in caplog.text
 
 
 def test_the_command_line_says_what_is_wrong(
@@ -206,10 +218,22 @@ def test_names_are_no_markup() -> None:
     assert text.getvalue().count("[red]x[/]") == 2
 
 
-def test_every_shipped_recipe_is_usable() -> None:
-    for path in (ROOT / "recipes").glob("*.yaml"):
-        recipe = load_recipe(path)
-        assert Path(recipe.data).is_file()
+SHIPPED = sorted((ROOT / "recipes").glob("*.yaml"))
+JUDGE = {"judge_model": "m", "judge_url": "http://127.0.0.1:9/v1"}
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_every_shipped_recipe_is_usable(path: Path) -> None:
+    recipe = load_recipe(path, JUDGE)
+    assert recipe.name == path.stem
+    for arm in recipe.arms:
+        assert len(load_data(*recipe.source_of(arm)))
+
+
+@pytest.mark.parametrize("name", ["abcd_judge", "regrade"])
+def test_a_recipe_whose_numbers_are_the_judges_is_refused_without_one(name: str) -> None:
+    with pytest.raises(JudgeNotConfigured):
+        load_recipe(ROOT / "recipes" / f"{name}.yaml")
 
 
 def test_the_project_file_passes_everything_on() -> None:

@@ -17,13 +17,15 @@ from mlflow_mcq.errors import DataError, SettingsError
 from mlflow_mcq.statistics.pairing import with_order
 from mlflow_mcq.stored_run import stored_json, stored_table
 
-__all__ = ["StoredArm", "find_arms", "main_grader"]
+__all__ = ["TRACE_ROWS", "StoredArm", "find_arms", "main_grader"]
 
 _GENERATION_COLUMNS = (
     "row_id", "item_id", "orientation", "orientation_name", "repeat", "order", "question",
     "options", "gold_letter", "labels", "generation",
 )  # fmt: skip
 _MOST_ARMS = 100
+TRACE_ROWS = 50
+"""Rows of each arm that a comparison logs as traces, unless told otherwise."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,10 +13,11 @@ import mlflow
 import pandas as pd
 from mlflow import MlflowClient
 from mlflow.models.evaluation.base import EvaluationResult
+from mlflow.tracking.context.registry import resolve_tags
 
 from mlflow_mcq.comparison import deltas, figures
 from mlflow_mcq.comparison.answers import headline
-from mlflow_mcq.comparison.arms import StoredArm, find_arms, main_grader
+from mlflow_mcq.comparison.arms import TRACE_ROWS, StoredArm, find_arms, main_grader
 from mlflow_mcq.comparison.contrasts import Contrast, contrasts
 from mlflow_mcq.comparison.differing import differing_rows
 from mlflow_mcq.comparison.notes import arm_note, comparison_note
@@ -31,10 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["TRACE_ROWS", "Comparison", "compare", "compare_into"]
 
-TRACE_ROWS = 50
-"""Rows of each arm that are logged as traces, unless told otherwise."""
-
 _TABLE_ROWS = 1000
+_MOST_DRAWN = 12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,9 +102,15 @@ def compare(
 
 
 def compare_into(run_id: str, runs: Sequence[str], baseline: str, trace_rows: int) -> Comparison:
-    """The same, into a run that is there: the one that ``mlflow run`` has opened for a recipe."""
+    """The same, into the run that holds the arms of a recipe.
+
+    A recipe may hold arms of several data sets: those that share no row with the baseline
+    are left out, with a warning.
+    """
     arms = _baseline_first(find_arms(runs, None), baseline)
-    return _record(RunLog(run_id), arms, _contrasted(arms, force=False), trace_rows)
+    contrasted = _contrasted(arms, force=False, skip=True)
+    kept = [arms[0], *(one.treatment for one in contrasted.found)]
+    return _record(RunLog(run_id), kept, contrasted, trace_rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,20 +121,25 @@ class _Contrasted:
     forced: bool
 
 
-def _contrasted(arms: Sequence[StoredArm], force: bool) -> _Contrasted:
+def _contrasted(arms: Sequence[StoredArm], force: bool, skip: bool = False) -> _Contrasted:
     forced = _check_judges(arms, force)
-    return _Contrasted(contrasts(arms, main_grader(arms)), forced)
+    return _Contrasted(contrasts(arms, main_grader(arms), skip), forced)
 
 
 @contextmanager
 def _own_run(baseline: StoredArm) -> Iterator[str]:
-    """A run beside the arms; under ``mlflow run`` the one that MLflow has opened."""
+    """A run beside the arms; under ``mlflow run`` the one that MLflow has opened.
+
+    Never a child of a run that is under way: MLflow folds those.
+    """
+    home, name = baseline.run.info.experiment_id, f"comparison with {baseline.name}"
     if "MLFLOW_RUN_ID" in os.environ:
         opened = mlflow.start_run()
+    elif mlflow.active_run() is None:
+        opened = mlflow.start_run(experiment_id=home, run_name=name)
     else:
-        home = baseline.run.info.experiment_id
-        name = f"comparison with {baseline.name}"
-        opened = mlflow.start_run(experiment_id=home, run_name=name, nested=True)
+        made = MlflowClient().create_run(home, run_name=name, tags=resolve_tags())
+        opened = mlflow.start_run(run_id=made.info.run_id, nested=True)
     with opened as run:
         yield str(run.info.run_id)
 
@@ -205,20 +215,23 @@ def _tables(found: Sequence[Contrast], arms: Sequence[StoredArm]) -> dict[str, p
     grader = found[0].grader
     return {
         "deltas": deltas.deltas_table(found),
-        "arms": deltas.arms_table(arms, grader),
+        "arms_compared": deltas.arms_table(arms, grader),
         "alarms": deltas.alarms_table(arms, found),
         "differing_rows": differing_rows(arms, grader),
         "transitions": deltas.transitions_table(found),
         "verdicts": deltas.verdicts_table(arms, grader),
         "by_orientation": deltas.orientations_table(arms, grader),
         "by_slot": deltas.slots_table(arms, grader),
-        "chosen": deltas.chosen_table(found),
+        "chosen_shifts": deltas.chosen_table(found),
     }
 
 
 def _figures(
     tables: Mapping[str, pd.DataFrame], arms: Sequence[StoredArm], grader: str
 ) -> dict[str, Callable[[], Figure]]:
+    arms = arms[:_MOST_DRAWN]  # with more, nobody tells lines and bars apart
+    names = [arm.name for arm in arms]
+    tables = {k: t[t["arm"].isin(names)] for k, t in tables.items() if "arm" in t}
     drawn: dict[str, Callable[[], Figure]] = {
         "forest": partial(figures.forest_figure, tables["deltas"], arms[0].name),
         "accuracy_by_orientation": partial(figures.orientations_figure, tables["by_orientation"]),
@@ -259,7 +272,7 @@ def _link(
     home = run.info.experiment_id
     fired = dict.fromkeys(alarm.name for one in found for alarm in one.alarms)
     own = dict.fromkeys(alarm.name for arm in arms for alarm in arm.alarms)
-    note = comparison_note(found, tables["arms"], tables["alarms"], home)
+    note = comparison_note(found, tables["arms_compared"], tables["alarms"], home)
     tags: dict[str, object] = {
         "mcq.role": "comparison",
         "mcq.baseline": arms[0].run_id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ from mlflow_mcq.statistics.significance import holm, mcnemar_of, paired_bootstra
 
 __all__ = ["Contrast", "Settled", "contrast", "contrasts"]
 
+_log = logging.getLogger(__name__)
 _WRONG_ON_PURPOSE = "regex_naive"
 
 
@@ -73,17 +75,28 @@ class Contrast:
         return self.facts.shifts["accuracy_shift"]
 
 
-def contrasts(arms: Sequence[StoredArm], grader: str) -> list[Contrast]:
+def contrasts(arms: Sequence[StoredArm], grader: str, skip: bool = False) -> list[Contrast]:
     """Every arm but the first against the first.
 
     Args:
         arms: The baseline, then the others.
         grader: The reader whose word counts.
+        skip: Leave out arms that share no graded row with the baseline (arms of other data),
+            with a warning.
 
     Raises:
-        DataError: An arm shares no graded row with the baseline.
+        DataError: An arm shares no graded row with the baseline; with ``skip``, all of them.
     """
-    found = [contrast(arms[0], arm, grader) for arm in arms[1:]]
+    found = []
+    for arm in arms[1:]:
+        try:
+            found.append(contrast(arms[0], arm, grader))
+        except DataError as error:
+            if not skip:
+                raise
+            _log.warning("left out of the comparison: %s", error)
+    if not found:
+        raise DataError("compare", f"no arm shares a graded row with {arms[0].name}")
     adjusted = holm({str(k): one.settled.p_value for k, one in enumerate(found)})
     return [_adjusted(one, adjusted[str(k)]) for k, one in enumerate(found)]
 

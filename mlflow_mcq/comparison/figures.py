@@ -36,6 +36,7 @@ _VERDICT_COLOURS = {
 _MARKS = ("o", "s", "^", "D", "v", "P")
 _LONGEST_NAME = 28
 _MOST_NUMBERED = 12
+_MOST_IN_PARTS = 6
 _MOST_SIDE_BY_SIDE = 3
 
 
@@ -49,6 +50,8 @@ def forest_figure(deltas: pd.DataFrame, baseline: str) -> Figure:
     reader = deltas["read_by"].iloc[0]
     mine = deltas[(deltas["read_by"] == reader) & deltas["shift"].notna()]
     kept = mine[(mine["metric"] == "accuracy_shift") | (mine["metric"] == "accuracy_decided_shift")]
+    if kept["arm"].nunique() > _MOST_IN_PARTS:
+        kept = kept[kept["part"] == "all"]
     figure = _figure(8.2, 1.4 + 0.24 * (len(kept) + kept["arm"].nunique()))
     axes = figure.add_subplot()
     place, ticks = 0.0, {}

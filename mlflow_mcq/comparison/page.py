@@ -40,7 +40,7 @@ class PageData:
         title: Name of the comparison.
         contrasts: One a treatment.
         names: Of the arms, the baseline first.
-        tables: ``arms``, ``deltas``, ``alarms`` and ``differing``.
+        tables: ``arms_compared``, ``deltas``, ``alarms`` and ``differing``.
         figures: Functions that draw them.
         forced: Whether judges differ.
     """
@@ -75,7 +75,7 @@ def render_page(data: PageData) -> str:
             for one in data.contrasts
         ],
         alarms=data.tables["alarms"].to_dict("records"),
-        arms=_cells(data.tables["arms"].drop(columns=["role", "run_id"])),
+        arms=_cells(data.tables["arms_compared"].drop(columns=["role", "run_id"])),
         deltas=_cells(shown.head(_MOST_DELTAS)),
         figures=[Markup(inline_svg(draw)) for draw in data.figures],
         rows=rows,
