@@ -6,9 +6,10 @@ them badly. One more run, the comparison, holds what is only seen side by side.
 
 from __future__ import annotations
 
+import logging
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,15 @@ import mlflow
 import pandas as pd
 import yaml
 from mlflow import MlflowClient
+from mlflow.exceptions import MlflowException
 from mlflow.utils.logging_utils import eprint
 from pydantic import ValidationError
 
+from mlflow_mcq.comparison.compare import compare_into
 from mlflow_mcq.datasets.built import located
 from mlflow_mcq.datasets.sources import load_data
 from mlflow_mcq.engines.sharing import keep_only, weights_shared
-from mlflow_mcq.errors import JudgeNotConfigured, SettingsError
+from mlflow_mcq.errors import JudgeNotConfigured, McqError, SettingsError
 from mlflow_mcq.experiment.arm_result import ArmResult
 from mlflow_mcq.experiment.comparison import record
 from mlflow_mcq.experiment.cost import Cost, cost_of, said, tokenizer_for
@@ -45,6 +48,7 @@ __all__ = [
     "run_recipe",
 ]
 
+_log = logging.getLogger(__name__)
 
 JUDGE_WORDS = {
     "judge_model": "model",
@@ -192,7 +196,24 @@ def run_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) -> 
         log = RunLog(own.info.run_id)
         log.tags({"mcq.comparison": comparison, "mcq.role": "comparison"})
         record(log, recipe, results, costs)
+        _compare(log.run_id, recipe, results)
     return results
+
+
+def _compare(run_id: str, recipe: Recipe, results: Sequence[ArmResult]) -> None:
+    """Compare the arms; they stand on record whatever becomes of that."""
+    if not recipe.compare or len(results) < 2:
+        return
+    ids = {result.name: result.run_id for result in results}
+    base = ids[recipe.baseline or results[0].name]
+    try:
+        found = compare_into(run_id, list(ids.values()), base, recipe.trace_rows)
+    except (McqError, MlflowException) as error:
+        _log.warning("the arms are on record, but were not compared: %s", error)
+        return
+    for line in found.headlines.values():
+        eprint(line)
+    eprint(f"comparison: run {run_id}, open mcq_report.html")
 
 
 def _read_again(recipe: Recipe, asked: RegradeSpec, in_project: bool) -> list[ArmResult]:
@@ -208,6 +229,7 @@ def _read_again(recipe: Recipe, asked: RegradeSpec, in_project: bool) -> list[Ar
         log = RunLog(own.info.run_id)
         log.tags({"mcq.comparison": comparison, "mcq.role": "comparison"})
         record(log, recipe, results, [])
+        _compare(log.run_id, recipe, results)
     return results
 
 

@@ -147,8 +147,52 @@ def test_under_mlflow_run_the_project_run_holds_the_table(
     client = MlflowClient()
     assert {client.get_run(r.run_id).info.experiment_id for r in results} == {experiment}
     assert client.get_run(project.info.run_id).data.tags["mcq.role"] == "comparison"
-    files = [f.path for f in client.list_artifacts(project.info.run_id)]
-    assert files == ["mcq_arms.json", "mcq_comparison.json", "mcq_cost.json"]
+    files = {f.path for f in client.list_artifacts(project.info.run_id)}
+    assert {"mcq_arms.json", "mcq_comparison.json", "mcq_cost.json"} <= files
+    assert {"mcq_report.html", "mcq_deltas.json", "mcq_differing_rows.parquet"} <= files
+
+
+def comparison_of(results: list[ArmResult]) -> str:
+    """The one run that compares these arms."""
+    first = MlflowClient().get_run(results[0].run_id)
+    runs = MlflowClient().search_runs([first.info.experiment_id], "tags.`mcq.role` = 'comparison'")
+    (one,) = [run.info.run_id for run in runs]
+    return one
+
+
+@pytest.mark.parametrize(
+    ("more", "compared"),
+    [
+        pytest.param({}, True, id="several arms"),
+        pytest.param({"compare": False}, False, id="switched off"),
+        pytest.param({"arms": [{"name": "letters"}]}, False, id="one arm"),
+    ],
+)
+def test_several_arms_are_compared_at_the_end(
+    served: Path, more: dict[str, Any], compared: bool
+) -> None:
+    recipe = yaml.safe_load(served.read_text(encoding="utf-8"))
+    served.write_text(yaml.safe_dump(recipe | {"trace_rows": 0} | more), encoding="utf-8")
+    results = run_recipe(served)
+    tags = MlflowClient().get_run(comparison_of(results)).data.tags
+    assert tags.get("mcq.arms", "").split(",") == (
+        [r.run_id for r in results] if compared else [""]
+    )
+
+
+def test_an_arm_of_other_data_is_left_out_and_said(
+    served: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = served.parent / "others.jsonl"
+    other.write_text(ITEMS.replace('"id": "q', '"id": "other'), encoding="utf-8")
+    recipe = yaml.safe_load(served.read_text(encoding="utf-8"))
+    recipe["arms"].append({"name": "elsewhere", "data": "others.jsonl"})
+    served.write_text(yaml.safe_dump(recipe | {"trace_rows": 0}), encoding="utf-8")
+    with caplog.at_level("WARNING", "mlflow_mcq"):
+        results = run_recipe(served)
+    tags = MlflowClient().get_run(comparison_of(results)).data.tags
+    assert tags["mcq.arms"].split(",") == [r.run_id for r in results[:2]]
+    assert "'elsewhere' share no graded row" in caplog.text
 
 
 def test_the_comparison_has_a_run_of_its_own(served: Path) -> None:

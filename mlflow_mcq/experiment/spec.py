@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from mlflow_mcq.comparison.arms import TRACE_ROWS
+
 __all__ = ["ArmSpec", "Evaluators", "Model", "Recipe", "RegradeSpec", "RemoteSpec", "shown_model"]
 
 Evaluators = tuple[str, ...]
@@ -83,6 +85,8 @@ class Recipe(BaseModel):
         evaluators: Which of ours. Where no judge is named, ``mcq_judge`` is left out and that
             is said; where it is the only one, the recipe is refused.
         baseline: The arm that all others are compared with, on the rows they share.
+        compare: Whether arms are compared at the end, where there are several.
+        trace_rows: Rows of each arm that the comparison logs as traces; 0 logs none.
         tables: Beside the table of arms: ``repeats``, one a repeat and their aggregate;
             ``chosen``, how often each option is chosen.
         figures: ``temperature``: accuracy against temperature.
@@ -100,6 +104,8 @@ class Recipe(BaseModel):
     model: Model | None = None
     evaluators: Evaluators = ("mcq_judge",)
     baseline: str | None = None
+    compare: bool = True
+    trace_rows: int = Field(TRACE_ROWS, ge=0)
     tables: tuple[Literal["repeats", "chosen"], ...] = ()
     figures: tuple[Literal["temperature"], ...] = ()
     arms: tuple[ArmSpec, ...] = ()
