@@ -21,7 +21,7 @@ COLOURS = ["red", "green", "blue"]
 FRAME = pd.DataFrame(
     {"question": ["One?", "Two?", "Three?"], "options": [COLOURS] * 3, "answer": [0, 1, 2]}
 )
-JUDGE = {"model": "j", "base_url": "http://127.0.0.1:9/v1"}
+JUDGE = {"model": "j", "base_url": "http://127.0.0.1:9/v1", "preflight": False}
 
 
 def settings(**given: Any) -> Settings:
@@ -78,6 +78,10 @@ def test_the_chat_template_counts() -> None:
                      id="votes"),
         pytest.param({"attempts": 1, "panel": [{**JUDGE, "attempts": 2}], "exam_replies": 0}, 9, 0,
                      id="panel"),
+        pytest.param({"attempts": 1, "exam_replies": 0, "preflight": True}, 4, 0, id="preflight"),
+        pytest.param({"attempts": 1, "exam_replies": 0, "canaries": 2}, 5, 0, id="canaries"),
+        pytest.param({"attempts": 2, "exam_replies": 9, "max_calls": 10}, 6, 4, id="a budget"),
+        pytest.param({"attempts": 2, "exam_replies": 9, "max_calls": 4}, 4, 0, id="a small one"),
     ],
 )  # fmt: skip
 def test_calls_of_the_judge(judge: dict[str, Any], rows: int, exam: int) -> None:

@@ -80,11 +80,10 @@ def cost_of(
     """
     rows = read_data(frame, settings).rows
     judge = settings.judge if judged else None
-    asked, exam = (0, 0) if judge is None else _judge_calls(judge)
     told = "" if judge is None else json.dumps(judge.model_dump(mode="json"), sort_keys=True)
     if model is None:
         n_items = len({row.item.id for row in rows})
-        return Cost(arm, n_items, 0, 0, "", len(rows) * asked, exam, judge=told)
+        return Cost(arm, n_items, 0, 0, "", *_judge_calls(judge, len(rows)), judge=told)
     items = items_of(rows)
     chat = _speaks_chat(model, settings, tokenizer)
     requests = requests_for(items, settings, chat=chat)
@@ -100,8 +99,7 @@ def cost_of(
         len(contents),
         _n_tokens(contents, tokenizer),
         _estimate(len(contents), tokenizer),
-        len(requests) * asked,
-        exam,
+        *_judge_calls(judge, len(requests)),
         settings.logprob.enabled,
         told,
     )
@@ -119,7 +117,8 @@ def tokenizer_for(model: Model | None) -> ReplyTokenizer | None:
 
 def said(costs: Sequence[Cost]) -> list[str]:
     """Lines for people: the whole first, then each arm."""
-    exams = {cost.judge: cost.n_exam_calls for cost in costs if cost.judge}
+    # A judge sits its exam with the first of its arms.
+    exams = {cost.judge: cost.n_exam_calls for cost in reversed(costs) if cost.judge}
     n_calls = sum(cost.n_judge_calls for cost in costs) + sum(exams.values())
     parts = [
         _many(len(costs), "arm"),
@@ -153,16 +152,26 @@ def _estimate(n_prompts: int, tokenizer: ReplyTokenizer | None) -> str:
     return f"from {_MOST_COUNTED:,} prompts or more" if n_prompts >= 2 * _MOST_COUNTED else ""
 
 
-def _judge_calls(judge: JudgeSettings) -> tuple[int, int]:
-    """Calls of one row and of the exam, every vote needing all its attempts.
+def _judge_calls(judge: JudgeSettings | None, n_rows: int) -> tuple[int, int]:
+    """Calls for the rows of an arm, and for the exam; every vote needing all its attempts.
 
     A row that the strict rule settles is put to the judge to check it, or not at all, so no
-    row counts twice.
+    row counts twice. Canaries are rows beside the data; each judge behind a server is asked
+    one question ahead of all.
     """
+    if judge is None:
+        return 0, 0
+    seats = [judge, *judge.panel]
     a_row = judge.votes * judge.attempts + sum(member.attempts for member in judge.panel)
+    n_ahead = sum(seat.preflight and seat.base_url != "local" for seat in seats)
     n_replies = len(load_exam())
     n_exam = n_replies if judge.exam_replies is None else min(judge.exam_replies, n_replies)
-    return a_row, n_exam * a_row
+    rows, exam = (n_rows + judge.canaries) * a_row + n_ahead, n_exam * a_row
+    if judge.max_calls is not None:
+        most = max(judge.max_calls, n_ahead)  # what is asked ahead counts, and is never refused
+        rows = min(rows, most)
+        exam = min(exam, most - rows)
+    return rows, exam
 
 
 def _speaks_chat(model: Model, settings: Settings, tokenizer: ReplyTokenizer | None) -> bool:
