@@ -16,6 +16,9 @@ __all__ = ["Steering", "find_steering", "kind_of_steering", "steering_alarm"]
 
 _NAMED = 5
 _EXCERPT = 80
+_END = 100_000
+"""Characters looked at from either end: no answer is longer, and no attack is hidden so deep
+that a judge would still find it."""
 _RULES_NOUN = r"(?:instruction|rule|prompt|message|text|direction|guideline|order|task)s?"
 _VERDICTS = r"(?:CORRECT|INCORRECT|OTHER)"
 # Every repetition is bounded: the text is hostile, and may be a megabyte.
@@ -24,15 +27,24 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     for kind, pattern, flags in (
         (
             "role_tokens",
-            r"<[|｜]|</?s>|<(?:start|end)_of_turn>|\[/?INST\]|<</?SYS>>"
+            r"[<＜﹤][|｜]|[|｜][>＞﹥]|</?(?:s|bos|eos|pad|unk|mask|cls|sep)>|<\|?turn\|?>"
+            r"|<(?:start|end)_of_turn>|</?tool_(?:call|response)>|<extra_id_\d|<(?:repo_name|file_sep)>"
+            r"|\[/?(?:INST|SYSTEM_PROMPT|TOOL_CALLS|TOOL_RESULTS|gMASK|CLS|SEP|MASK)\]|<</?SYS>>"
+            r"|</?(?:system|instructions?|developer)>|\((?:system|developer) message\)"
+            r"|^(?:Human|User):.{0,200}\n{1,3}Assistant:|^\W{0,4}operator override\b"
             r"|^[ \t]{0,8}(?:#{1,4}[ \t]{0,4})?\[?system\]?[ \t]{0,4}"
             r"(?:prompt|message)?[ \t]{0,4}:",
             re.IGNORECASE | re.MULTILINE,
         ),
         (
             "override",
-            r"\b(?:ignore|disregard|forget|override|bypass)\b[^.!?\n]{0,40}"
+            r"\b(?:ignore|disregard|forget|override|bypass)\b[^.!?,;\n]{0,40}"
             rf"\b(?:above|previous|prior|earlier|preceding|{_RULES_NOUN})\b"
+            r"|\boverrides? the system prompt\b|\bif you are an? (?:language model|ai|llm)\b"
+            r"|\b(?:the )?new rules? says?\b"
+            r"|\b(?:true|real|new) (?:task|instruction)s?(?: is)?[ ]?:"
+            r"|\brepeat after me\b|\byou (?:must|will|are to) (?:always |now |only )?"
+            r"(?:say|output|print|answer|reply|respond)\b|\brules? are outdated\b"
             r"|\b(?:ignor(?:a|e[zr]?|iere|ieren)|olvida|oublie[zr]?|vergiss|desconsidere?|esqueça)\b"
             r"[^.!?\n]{0,40}\b(?:instruc\w{0,8}|instruções|anweisung\w{0,4}|consignes|regeln|reglas"
             r"|oben|anterior\w{0,3})\b"
@@ -58,7 +70,9 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ),
         (
             "verdict",
-            r"\b(?:final[ ]{1,4})?(?:verdict|grading|judg[e]?ment)\b[\"'”*_ \t]{0,6}[:=]"
+            r"\b(?:final[ ]{1,4})?(?:verdict|grading|judg[e]?ment|grade)\b[\"'”*_ \t\\]{0,6}[:=]"
+            r"|</?(?:verdict|grade)>|\bthe verdict is\b"
+            r"|^[{\[].{0,80}[\"']verdict[\"'][ ]?:"
             rf"|^[ \t*_\"'`]{{0,6}}(?-i:{_VERDICTS})[ \t*_\"'`.!]{{0,6}}$",
             re.IGNORECASE | re.MULTILINE,
         ),
@@ -66,6 +80,8 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             "fence",
             r"^==[0-9a-f]{8,32}==[ \t]{0,8}$|the candidate's reply:"
             r"|</?(?:reply|candidate|quote|data)>"
+            r"|\b(?:quotation|reply|quote) (?:ends here|is over)\b|^(?:\]\]>|-->|\*/)"
+            r"|\banswer with one (?:word|of)\b|\bwhich one option did the candidate\b"
             r"|\b(?:end|beginning) of (?:the )?(?:reply|candidate|quotation|quote|untrusted)\b",
             re.IGNORECASE | re.MULTILINE,
         ),
@@ -73,13 +89,15 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             "template_field",
             r"\{\{[ ]{0,4}(?:gold|answer|verdict|reply|question|names|mark|messages|options)\b"
             r"|\{%|\$\{?(?:gold|verdict|answer)\b|%\((?:gold|verdict|answer)\)s"
-            r"|\{(?:gold|verdict|names|mark|reply)\}",
+            r"|\{(?:gold\w{0,8}|verdict|names|mark|reply)[^{}]{0,40}\}|\.__(?:class|init|globals)__",
             re.IGNORECASE,
         ),
         (
             "hidden",
-            "\x1b\\[|[\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]"
-            "|\\w[\u200b\u2060\ufeff\u00ad]\\w",
+            "[\x00-\x08\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f\ud800-\udfff]"
+            "|\\w[\u200b\u2060\ufeff\u00ad]\\w|[\u3164\uffa0]{2}|[\u2028\u2029\x0b]"
+            # One word in two alphabets; Greek is left out, since units and formulas mix it.
+            "|[A-Za-z][\u0400-\u04ff]|[\u0400-\u04ff][A-Za-z]",
             0,
         ),
     )
@@ -111,6 +129,8 @@ def kind_of_steering(text: str) -> tuple[str, int]:
         >>> kind_of_steering("It must be B, since heat rises.")
         ('', -1)
     """
+    if len(text) > 2 * _END:
+        text = f"{text[:_END]}\n{text[-_END:]}"
     for kind, pattern in _PATTERNS:
         match = pattern.search(text)
         if match:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
 
-from mlflow_mcq.engines.pace import Breaker, CallError, Fault, Pace
+from mlflow_mcq.engines.pace import Breaker, CallError, Fault, NotAsked, Pace
 from mlflow_mcq.engines.replies import shape_fault
 
 if TYPE_CHECKING:
@@ -141,10 +141,12 @@ class HttpClient:
         """
         data, url = _encoded(body), self.address.path(name)
         for tried in range(self.address.max_retries + 1):
-            self.breaker.check()
             try:
                 async with self.pace.turn() as turn:
+                    self.breaker.check()  # others may have found out while this one waited
                     got = await self._once(url, data)
+            except NotAsked:
+                raise
             except CallError as error:
                 if error.pressing:
                     self.pace.pressed(turn)

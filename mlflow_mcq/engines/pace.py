@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Breaker", "CallError", "Fault", "Pace", "Turn"]
+__all__ = ["Breaker", "CallError", "Fault", "NotAsked", "Pace", "Turn"]
 
 Fault = Literal["row", "passing", "absent", "down"]
 
@@ -41,6 +41,10 @@ class CallError(Exception):
     def pressing(self) -> bool:
         """Whether the server has more calls than it can bear."""
         return self.status in (429, 503)
+
+
+class NotAsked(CallError):
+    """A call that was not made, since the server had been given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +143,10 @@ class Breaker:
         """Let a call pass.
 
         Raises:
-            CallError: The server has been given up.
+            NotAsked: The server has been given up.
         """
         if self.why:
-            raise CallError(f"not asked: {self.why}", "down")
+            raise NotAsked(f"not asked: {self.why}", "down")
 
     def served(self) -> None:
         """Count an answer, if only to say that this very request is refused."""
