@@ -133,7 +133,8 @@ def plain(model: Any, job: Job, batch: int, limit_s: float) -> tuple[dict[int, l
 
 def fast(model: Any, job: Job, n_new: int) -> tuple[dict[int, list[int]], Any]:
     """The fast road; rows end where the job says, by a stop that counts."""
-    from mlflow_mcq.engines.rotated import RotatedGenerator, Work
+    from mlflow_mcq.engines.rotated import RotatedGenerator
+    from mlflow_mcq.engines.work import Work
     from mlflow_mcq.records import Decoding
 
     lengths = {tuple(p): n for p, n in zip(job.prompts, job.lengths, strict=True)}

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mlflow_mcq.chance import chance_band
+    from mlflow_mcq.comparison.compare import compare
+    from mlflow_mcq.comparison.gate import fail_if_worse, loss_thresholds
     from mlflow_mcq.datasets.analogies import analogy_items
     from mlflow_mcq.datasets.lint import lint_items
     from mlflow_mcq.datasets.nonsense import nonsense_items
@@ -29,13 +31,16 @@ if TYPE_CHECKING:
 __all__ = [
     "analogy_items",
     "chance_band",
+    "compare",
     "evaluate",
     "examine_judge",
+    "fail_if_worse",
     "from_inspect_log",
     "from_lm_eval_samples",
     "from_twinkle",
     "lint_items",
     "local_model",
+    "loss_thresholds",
     "nonsense_items",
     "orientations_for",
     "parse_judge_reply",
@@ -48,6 +53,9 @@ __all__ = [
 _ROOMS = {
     "analogy_items": "datasets.analogies",
     "chance_band": "chance",
+    "compare": "comparison.compare",
+    "fail_if_worse": "comparison.gate",
+    "loss_thresholds": "comparison.gate",
     "evaluate": "front",
     "examine_judge": "exam_door",
     "lint_items": "datasets.lint",

@@ -5,8 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
-from mlflow_mcq.errors import McqError
+from mlflow_mcq.errors import McqError, SettingsError
+
+_N = TypeVar("_N", int, float)
 
 _OVERRIDES = {
     "model": "model of every arm: demo:smollm2, a folder, a hub name or a models:/ URI",
@@ -16,6 +19,17 @@ _OVERRIDES = {
     "data": "data file (.jsonl, .json, .csv, .parquet) or a built set (nonsense:1000)",
     "limit": "number of items, drawn with the recipe's seed",
     "orientations": "as-is, swap, rotations, rotations:k or shuffles:k",
+}
+
+
+_COMPARED = {
+    "runs": "the same run ids, separated by commas",
+    "experiment": "instead of runs: an experiment, all of whose finished arms are compared",
+    "filter": "MLflow filter over its runs",
+    "baseline": "run id or name of the arm to compare with; the first one if left out",
+    "force": "yes: compare arms of different judges, marked as such",
+    "trace-rows": "rows of each arm to log as traces; 0 for none",
+    "fail-if-worse": "fail if an arm loses more accuracy than this fraction, beyond chance",
 }
 
 
@@ -33,12 +47,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         again.add_argument(f"--{name}", default="", metavar="X", help=_OVERRIDES[name])
     text = "all, errors, or verdicts such as INCORRECT,OTHER"
     again.add_argument("--only", default="all", metavar="X", help=text)
+    _add_compare(commands.add_parser("compare", help="compare finished arms"))
     given = vars(parser.parse_args(arguments))
     command = given.pop("command")
     return _reported(_COMMANDS[command], given)
 
 
-def _reported(command: Callable[[dict[str, str]], None], given: dict[str, str]) -> int:
+def _add_compare(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run_ids", nargs="*", help="runs of our evaluators, the baseline first")
+    for name, text in _COMPARED.items():
+        parser.add_argument(f"--{name}", default="", metavar="X", help=text)
+
+
+def _reported(command: Callable[[dict[str, Any]], None], given: dict[str, Any]) -> int:
     from mlflow.exceptions import MlflowException
 
     try:
@@ -66,7 +87,40 @@ def _regrade(given: dict[str, str]) -> None:
     show_results([ArmResult("regraded", result.run_id, result.metrics, "none")])
 
 
-_COMMANDS = {"run": _run, "regrade": _regrade}
+def _compare(given: dict[str, Any]) -> None:
+    from mlflow_mcq.comparison.compare import TRACE_ROWS, compare
+    from mlflow_mcq.comparison.gate import fail_if_worse
+    from mlflow_mcq.terminal import show_comparison
+
+    runs = [*given["run_ids"], *filter(None, given["runs"].split(","))]
+    found = compare(
+        [run.strip() for run in runs] or None,
+        experiment=given["experiment"] or None,
+        filter=given["filter"],
+        baseline=given["baseline"] or None,
+        force=_yes(given["force"]),
+        trace_rows=_number(given["trace_rows"], "trace-rows", int, TRACE_ROWS),
+    )
+    show_comparison(found)
+    if given["fail_if_worse"]:
+        fail_if_worse(found, _number(given["fail_if_worse"], "fail-if-worse", float, 0.0))
+
+
+def _yes(text: str) -> bool:
+    words = {"": False, "no": False, "false": False, "yes": True, "true": True}
+    if text.lower() not in words:
+        raise SettingsError("force", "must be yes or no", text)
+    return words[text.lower()]
+
+
+def _number(text: str, name: str, kind: Callable[[str], _N], default: _N) -> _N:
+    try:
+        return kind(text) if text else default
+    except ValueError:
+        raise SettingsError(name, "must be a number", text) from None
+
+
+_COMMANDS = {"run": _run, "regrade": _regrade, "compare": _compare}
 
 
 if __name__ == "__main__":

@@ -20,8 +20,10 @@ _SHOWN = ("n_items_with_faults", "gold_position_p", "longest_is_gold", "choices_
 def describe(arm: Arm, reading: Reading) -> Arm:
     """Enter how an arm's data was read, and what is wrong with its items."""
     arm.reading = reading
-    slots = Counter(generation.prompt.gold_slot for generation in arm.generations)
-    arm.numbers.rate("data/gold_slot_share_highest", max(slots.values()), slots.total(), "rows")
+    prompts = [generation.prompt for generation in arm.generations]
+    slots = Counter(prompt.gold_slot for prompt in prompts if not prompt.item.also_right)
+    highest, name = max(slots.values(), default=0), "data/gold_slot_share_highest"
+    arm.numbers.rate(name, highest, slots.total(), "rows with one right option")
     arm.numbers.values |= {
         "data/n_items": float(len(arm.items)),
         "data/n_skipped": float(len(reading.bad)),

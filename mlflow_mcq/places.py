@@ -34,8 +34,8 @@ def label_picks(grades: Iterable[Grade]) -> Summary:
         Nothing where every slot has one and the same label in all rows.
 
     Example:
-        >>> label_picks([])
-        Summary(values={}, undefined={})
+        >>> label_picks([]).values
+        {}
     """
     known = [grade for grade in grades if grade.slot is not None]
     rows = [(grade.generation.prompt.labels, grade.slot) for grade in known]

@@ -37,11 +37,11 @@ def reader_tables(grader: Grader, items: Sequence[Item]) -> dict[str, pd.DataFra
 
 
 def unwinnable_frame(items: Sequence[Item], grader: AnalogyGrader) -> pd.DataFrame:
-    """One row an item whose gold is longer than the window; empty where all fit.
+    """One row an item whose golds are all longer than the window; empty where all fit.
 
     Returns:
-        ``item_id``, ``gold`` (index), ``gold_text``, ``n_tokens`` (the fewest in which a
-        reply can spell it) and ``window``.
+        ``item_id``, ``gold`` (index; of several, the shortest), ``gold_text``, ``n_tokens``
+        (the fewest in which a reply can spell it) and ``window``.
 
     Raises:
         ValueError: The grader knows no tokenizer.
@@ -49,16 +49,19 @@ def unwinnable_frame(items: Sequence[Item], grader: AnalogyGrader) -> pd.DataFra
     tokenizer, window = grader.tokenizer, grader.settings.window
     if tokenizer is None:
         raise ValueError("tokens cannot be counted without a tokenizer")
-    rows = [
-        {
-            "item_id": storable(item.id),
-            "gold": item.gold,
-            "gold_text": storable(item.options[item.gold]),
-            "n_tokens": fewest_tokens(item.options[item.gold], tokenizer),
-            "window": window,
-        }
-        for item in unwinnable(items, tokenizer, window)
-    ]
+    rows = []
+    for item in unwinnable(items, tokenizer, window):
+        sizes = {gold: fewest_tokens(item.options[gold], tokenizer) for gold in item.golds}
+        gold = min(sizes, key=lambda gold: sizes[gold])
+        rows.append(
+            {
+                "item_id": storable(item.id),
+                "gold": gold,
+                "gold_text": storable(item.options[gold]),
+                "n_tokens": sizes[gold],
+                "window": window,
+            }
+        )
     return pd.DataFrame(rows, columns=["item_id", "gold", "gold_text", "n_tokens", "window"])
 
 

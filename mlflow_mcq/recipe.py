@@ -1,18 +1,15 @@
 """Recipes: an experiment in one file, a list of arms, each a run of its own.
 
 Arms are top-level runs under one tag: MLflow keeps child runs folded away and compares
-them badly.
+them badly. One more run, the comparison, holds what is only seen side by side.
 """
 
 from __future__ import annotations
 
+import logging
 import os
-import re
 import time
-import warnings
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +17,38 @@ import mlflow
 import pandas as pd
 import yaml
 from mlflow import MlflowClient
-from mlflow.tracking.context.registry import resolve_tags
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from mlflow.exceptions import MlflowException
+from mlflow.utils.logging_utils import eprint
+from pydantic import ValidationError
 
-from mlflow_mcq.datasets.built import built_name, located
-from mlflow_mcq.datasets.hub import SCHEME
+from mlflow_mcq.comparison.compare import compare_into
+from mlflow_mcq.datasets.built import located
 from mlflow_mcq.datasets.sources import load_data
-from mlflow_mcq.engines.handle import remote_model
-from mlflow_mcq.errors import SettingsError
-from mlflow_mcq.front import checked_settings, usable_model
+from mlflow_mcq.engines.sharing import keep_only, weights_shared
+from mlflow_mcq.errors import JudgeNotConfigured, McqError, SettingsError
+from mlflow_mcq.experiment.arm_result import ArmResult
+from mlflow_mcq.experiment.comparison import record
+from mlflow_mcq.experiment.cost import Cost, cost_of, said, tokenizer_for
+from mlflow_mcq.experiment.grid import expanded
+from mlflow_mcq.experiment.running import arm_settings, experiment_id, read_again, run_arm
+from mlflow_mcq.experiment.spec import ArmSpec, Recipe, RegradeSpec, RemoteSpec
+from mlflow_mcq.experiment.stored_arms import finished_arms
+from mlflow_mcq.experiment.twinkle_config import is_twinkle, recipe_of_twinkle
+from mlflow_mcq.settings import read_settings
 from mlflow_mcq.tracking import RunLog
 
-__all__ = ["JUDGE_WORDS", "ArmResult", "Recipe", "load_recipe", "run_recipe"]
+__all__ = [
+    "JUDGE_WORDS",
+    "ArmResult",
+    "ArmSpec",
+    "Recipe",
+    "RemoteSpec",
+    "load_recipe",
+    "recipe_costs",
+    "run_recipe",
+]
 
+_log = logging.getLogger(__name__)
 
 JUDGE_WORDS = {
     "judge_model": "model",
@@ -41,127 +57,117 @@ JUDGE_WORDS = {
 }
 """How the command line calls the three things that name a judge."""
 
-
-class RemoteSpec(BaseModel):
-    """A model behind a server; see `mlflow_mcq.remote_model` for what each part means."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    base_url: str
-    model: str
-    api_key_env: str | None = None
-    concurrency: int = Field(16, ge=1)
-    chat: bool = True
-    timeout_s: float = Field(120.0, gt=0)
-
-
-class ArmSpec(BaseModel):
-    """One arm: a name, a model, and any setting that differs from the recipe's own.
-
-    Attributes:
-        name: Of the run.
-        model: As in `mlflow_mcq.evaluate`, or ``{base_url, model, api_key_env}``.
-    """
-
-    model_config = ConfigDict(extra="allow", frozen=True)
-
-    name: str = Field(min_length=1)
-    model: str | RemoteSpec | None = None
-
-
-class Recipe(BaseModel):
-    """An experiment. Keys that are not listed here are settings of all arms.
-
-    Attributes:
-        name: Of the comparison.
-        experiment: MLflow experiment; None uses the active one.
-        data: Path of the data, relative to the recipe; ``hf:owner/name``; or a built set:
-            ``nonsense:1000``, ``{analogy: {pairs: f}}`` (see `mlflow_mcq.datasets.built`).
-        split: Of the data; see `mlflow_mcq.evaluate`.
-        limit: Number of items, drawn with the seed; None takes all.
-        model: For arms that name none.
-        evaluators: Which of ours.
-        arms: At least one.
-    """
-
-    model_config = ConfigDict(extra="allow", frozen=True)
-
-    name: str = Field(min_length=1)
-    experiment: str | None = None
-    data: str | dict[str, Any]
-    split: str | None = None
-    limit: int | None = Field(None, ge=1)
-    model: str | RemoteSpec | None = None
-    evaluators: tuple[str, ...] = ("mcq_judge",)
-    arms: tuple[ArmSpec, ...] = Field(min_length=1)
-
-    def settings_of(self, arm: ArmSpec) -> dict[str, Any]:
-        """The settings of one arm: the recipe's, then its own."""
-        drawn = {} if self.limit is None else {"limit": self.limit}
-        return {**drawn, **(self.model_extra or {}), **(arm.model_extra or {})}
-
-
-@dataclass(frozen=True)
-class ArmResult:
-    """What became of one arm.
-
-    Attributes:
-        name: Of the arm.
-        run_id: Its run.
-        metrics: Its means.
-        alarms: Names of fired alarms.
-    """
-
-    name: str
-    run_id: str
-    metrics: Mapping[str, float]
-    alarms: str
+Frames = dict[str, pd.DataFrame]
 
 
 def load_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) -> Recipe:
     """Read a recipe and put the caller's own values over it.
 
     Args:
-        path: A YAML file, loaded safely.
+        path: A YAML file, loaded safely; a configuration of Twinkle Eval is translated, and
+            what became of it is said.
         overrides: ``model``, ``data``, ``limit``, ``orientations``, ``judge_model``,
-            ``judge_url``, ``judge_key_env``; None and "" leave the recipe as it is.
-            They hold for every arm.
+            ``judge_url``, ``judge_key_env``, or any setting; None and "" leave the recipe as
+            it is. They hold for every arm, and what a grid would vary is no longer varied.
+
+    Returns:
+        The recipe with its grids expanded.
 
     Raises:
         SettingsError: The file or a value is not usable; every arm is checked.
     """
     path = Path(path)
+    given = _read(path)
+    _locate(given, path.parent)
+    _override(given, {k: v for k, v in (overrides or {}).items() if v not in (None, "")})
+    try:
+        recipe = Recipe.model_validate(expanded(given))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ", ".join([f"recipe {path.name!r}", *map(str, first["loc"])])
+        raise SettingsError(where, first["msg"].removeprefix("Value error, ")) from None
+    for arm in recipe.arms:
+        arm_settings(recipe, arm)
+    if recipe.regrade is not None and read_settings(recipe.model_extra).judge is None:
+        raise JudgeNotConfigured
+    return recipe
+
+
+def _read(path: Path) -> dict[str, Any]:
+    given: Any
     try:
         given = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, yaml.YAMLError) as error:
         raise SettingsError(f"recipe {str(path)!r}", f"cannot be read ({error})") from None
     if not isinstance(given, dict):
         raise SettingsError(f"recipe {path.name!r}", "must be a mapping of names to values", given)
-    if "data" in given:
-        given["data"] = located(given["data"], path.parent)
-    for place in (given, *(given.get("arms") or [])):
-        shots = place.get("few_shot") if isinstance(place, dict) else None
+    if is_twinkle(given):
+        given, lines = recipe_of_twinkle(given, path.parent, path.stem)
+        for line in lines:
+            eprint(f"{path.name}: {line}")
+        # Its paths are found already.
+        given["arms"] = [{**arm, "data": str(Path(arm["data"]).resolve())} for arm in given["arms"]]
+    return dict(given)
+
+
+def _locate(given: dict[str, Any], folder: Path) -> None:
+    """Take paths as relative to the recipe."""
+    for place in (given, *_dicts(given.get("arms"))):
+        if "data" in place:
+            place["data"] = located(place["data"], folder)
+        grid = place.get("grid")
+        varied = grid.get("data") if isinstance(grid, dict) else None
+        if isinstance(grid, dict) and isinstance(varied, dict):
+            grid["data"] = {name: located(source, folder) for name, source in varied.items()}
+        shots = place.get("few_shot")
         if isinstance(shots, dict) and "path" in shots:
-            shots["path"] = located(shots["path"], path.parent)
-    _override(given, {k: v for k, v in (overrides or {}).items() if v not in (None, "")})
-    try:
-        recipe = Recipe.model_validate(given)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise SettingsError(f"recipe {path.name!r}, {where}", first["msg"].lower()) from None
-    names = [arm.name for arm in recipe.arms]
-    if len(set(names)) < len(names):
-        raise SettingsError(f"recipe {path.name!r}", "arms must have different names", names)
-    for arm in recipe.arms:
-        checked_settings(recipe.settings_of(arm), recipe.evaluators)
-    return recipe
+            shots["path"] = located(shots["path"], folder)
+
+
+def _dicts(arms: Any) -> list[dict[str, Any]]:
+    return [arm for arm in arms or [] if isinstance(arm, dict)]
+
+
+def recipe_costs(recipe: Recipe, frames: Frames | None = None) -> list[Cost]:
+    """What each arm will ask for, by reading its data and setting its prompts.
+
+    Args:
+        recipe: Loaded.
+        frames: Tables that are read already, by source; others are added.
+
+    Raises:
+        McqError: Data cannot be read, or a prompt cannot be set.
+    """
+    frames = {} if frames is None else frames
+    # One each: a tokenizer takes a second to load, and a sweep has many arms.
+    models = {str(model): model for model in map(recipe.model_of, recipe.arms)}
+    tokenizers = {name: tokenizer_for(model) for name, model in models.items()}
+    return [
+        cost_of(
+            arm.name,
+            _frame(recipe, arm, frames),
+            arm_settings(recipe, arm),
+            recipe.model_of(arm),
+            "mcq_judge" in recipe.evaluators_of(arm),
+            tokenizers[str(recipe.model_of(arm))],
+        )
+        for arm in recipe.arms
+    ]
+
+
+def _frame(recipe: Recipe, arm: ArmSpec, frames: Frames) -> pd.DataFrame:
+    source, split = recipe.source_of(arm)
+    key = repr((source, split))
+    if key not in frames:
+        frames[key] = load_data(source, split)
+    return frames[key]
 
 
 def run_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) -> list[ArmResult]:
     """Run every arm of a recipe, one run each, tagged as one comparison.
 
-    Under ``mlflow run`` the project's own run carries the table of arms.
+    What it will cost is printed before anything is asked. One more run holds the table of
+    arms; under ``mlflow run`` it is the project's own.
 
     Returns:
         What became of each arm, in order.
@@ -171,18 +177,95 @@ def run_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) -> 
         MlflowException: An arm failed; those before it stay on record.
     """
     recipe = load_recipe(path, overrides)
-    frame = load_data(recipe.data, recipe.split)
     in_project = "MLFLOW_RUN_ID" in os.environ
     if recipe.experiment and not in_project:
         mlflow.set_experiment(recipe.experiment)
-    comparison = f"{recipe.name}-{time.strftime('%Y%m%d-%H%M%S')}"
-    with mlflow.start_run() if in_project else nullcontext() as project:
-        results = [_run_arm(recipe, arm, frame, comparison) for arm in recipe.arms]
-        if project is not None:
-            log = RunLog(project.info.run_id)
-            log.tags({"mcq.comparison": comparison, "mcq.role": "comparison"})
-            log.table("mcq_arms", _arms_table(results))
+    if recipe.regrade is not None:
+        return _read_again(recipe, recipe.regrade, in_project)
+    frames: Frames = {}
+    costs = recipe_costs(recipe, frames)
+    _say_left_out(recipe)
+    for line in said(costs):
+        eprint(line)
+    comparison = _stamped(recipe.name)
+    with _comparison_run(comparison, in_project) as own, weights_shared():
+        results = []
+        for place, arm in enumerate(recipe.arms):
+            keep_only(_weights(recipe, place))
+            results.append(run_arm(recipe, arm, _frame(recipe, arm, frames), comparison))
+        log = RunLog(own.info.run_id)
+        log.tags({"mcq.comparison": comparison, "mcq.role": "comparison"})
+        record(log, recipe, results, costs)
+        _compare(log.run_id, recipe, results)
     return results
+
+
+def _compare(run_id: str, recipe: Recipe, results: Sequence[ArmResult]) -> None:
+    """Compare the arms; they stand on record whatever becomes of that."""
+    if not recipe.compare or len(results) < 2:
+        return
+    ids = {result.name: result.run_id for result in results}
+    base = ids[recipe.baseline or results[0].name]
+    try:
+        found = compare_into(run_id, list(ids.values()), base, recipe.trace_rows)
+    except (McqError, MlflowException) as error:
+        _log.warning("the arms are on record, but were not compared: %s", error)
+        return
+    for line in found.headlines.values():
+        eprint(line)
+    eprint(f"comparison: run {run_id}, open mcq_report.html")
+
+
+def _read_again(recipe: Recipe, asked: RegradeSpec, in_project: bool) -> list[ArmResult]:
+    judge = (recipe.model_extra or {})["judge"]
+    named = MlflowClient().get_experiment_by_name(recipe.experiment) if recipe.experiment else None
+    places = {experiment_id(), *([named.experiment_id] if named else [])}
+    old = finished_arms(asked.of, sorted(places))
+    n_rows = sum(int(run.data.metrics.get("generation/n_rows", 0)) for run in old)
+    eprint(f"this will read {len(old)} arms with {n_rows:,} stored answers again; no inference")
+    comparison = _stamped(recipe.name)
+    with _comparison_run(comparison, in_project) as own, weights_shared():
+        results = [read_again(run, judge, asked.only) for run in old]
+        log = RunLog(own.info.run_id)
+        log.tags({"mcq.comparison": comparison, "mcq.role": "comparison"})
+        record(log, recipe, results, [])
+        _compare(log.run_id, recipe, results)
+    return results
+
+
+def _stamped(name: str) -> str:
+    return f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+
+
+def _comparison_run(name: str, in_project: bool) -> mlflow.ActiveRun:
+    # A project's run is taken up as it is: MLflow has named it in the environment.
+    return mlflow.start_run() if in_project else mlflow.start_run(run_name=name, nested=True)
+
+
+def _weights(recipe: Recipe, place: int) -> list[str]:
+    """What is loaded here and needed by this arm or a later one."""
+    names = []
+    for arm in recipe.arms[place:]:
+        settings = arm_settings(recipe, arm)
+        judges = [] if settings.judge is None else [settings.judge, *settings.judge.panel]
+        names += [judge.model for judge in judges if judge.base_url == "local"]
+        model = recipe.model_of(arm)
+        names += [model] if isinstance(model, str) else []
+    return names
+
+
+def _say_left_out(recipe: Recipe) -> None:
+    without = [
+        arm.name
+        for arm in recipe.arms
+        if "mcq_judge" in (arm.evaluators or recipe.evaluators)
+        and "mcq_judge" not in recipe.evaluators_of(arm)
+    ]
+    if without:
+        eprint(
+            f"no judge is named, so mcq_judge is left out of {', '.join(without)} and no judged "
+            "number is reported; name one with judge_model and judge_url"
+        )
 
 
 def _override(given: dict[str, Any], overrides: dict[str, Any]) -> None:
@@ -192,12 +275,18 @@ def _override(given: dict[str, Any], overrides: dict[str, Any]) -> None:
             overrides["limit"] = int(overrides["limit"])
         except ValueError:
             raise SettingsError("limit", "must be a whole number", overrides["limit"]) from None
+    arms = _dicts(given.get("arms"))
+    own = [*map(_varied, arms), set(given.get("grid") or ())]
+    if "data" in overrides and any("data" in names for names in own):
+        raise SettingsError(
+            "data",
+            "differs from arm to arm in this recipe, so one value cannot stand for all",
+            overrides["data"],
+            "Change the arms in the recipe.",
+        )
     # What is given on the command line holds for every arm, also one that sets it itself.
-    shared = [name for name in overrides if name != "data"]
-    arms = [arm for arm in given.get("arms") or [] if isinstance(arm, dict)]
-    for arm in arms:
-        for name in shared:
-            arm.pop(name, None)
+    for place in (given, *arms):
+        _drop(place, overrides, keep_own=place is given)
     given.update(overrides)
     for place in (given, *arms) if judge else ():
         if place is given or "judge" in place:
@@ -205,60 +294,15 @@ def _override(given: dict[str, Any], overrides: dict[str, Any]) -> None:
             place["judge"] = {**(old if isinstance(old, dict) else {}), **judge}
 
 
-def _run_arm(recipe: Recipe, arm: ArmSpec, frame: pd.DataFrame, comparison: str) -> ArmResult:
-    settings = recipe.settings_of(arm)
-    model = arm.model if arm.model is not None else recipe.model
-    if isinstance(model, RemoteSpec):
-        handle = remote_model(**model.model_dump())
-    else:
-        handle = usable_model(model)
-    client = MlflowClient()
-    tags = resolve_tags({"mcq.comparison": comparison, "mcq.arm": arm.name, "mcq.role": "arm"})
-    run = client.create_run(_experiment_id(), run_name=arm.name, tags=tags)
-    data = _dataset(recipe, frame)
-    with mlflow.start_run(run_id=run.info.run_id, nested=True), warnings.catch_warnings():
-        # MLflow's advice on integer columns of training sets does not concern items.
-        warnings.filterwarnings("ignore", message="Hint: Inferred schema contains integer")
-        mlflow.log_params({"mcq.arm": arm.name, "mcq.model": _shown_model(model)})
-        result = mlflow.models.evaluate(
-            model=handle,
-            data=data,
-            model_type="multiple-choice",
-            evaluators=list(recipe.evaluators),
-            evaluator_config=dict.fromkeys(recipe.evaluators, settings),
-        )
-    found = client.get_run(run.info.run_id).data.tags.get("mcq.alarms", "none")
-    return ArmResult(arm.name, run.info.run_id, result.metrics, found)
+def _varied(place: dict[str, Any]) -> set[str]:
+    grid = place.get("grid")
+    return {*place, *(grid if isinstance(grid, dict) else ())}
 
 
-def _dataset(recipe: Recipe, frame: pd.DataFrame) -> Any:
-    # Dataset names reach a tag and a column: letters, digits and dashes only.
-    place = str(recipe.data)
-    path = Path(place)
-    built, on_hub = built_name(recipe.data), place.startswith(SCHEME)
-    name = built or re.sub(r"[^\w.-]+", "-", place.removeprefix(SCHEME) if on_hub else path.stem)
-    with warnings.catch_warnings():
-        # MLflow warns about integer columns of a training set and about paths that
-        # several stores could read: neither concerns an evaluation's own file.
-        warnings.simplefilter("ignore", UserWarning)
-        source = None if built or on_hub else place  # MLflow knows no such addresses
-        return mlflow.data.from_pandas(frame, source=source, name=name)
-
-
-def _experiment_id() -> str:
-    active = mlflow.active_run()
-    if active is not None:
-        return str(active.info.experiment_id)
-    from mlflow.tracking.fluent import _get_experiment_id
-
-    return str(_get_experiment_id())
-
-
-def _shown_model(model: str | RemoteSpec | None) -> str:
-    return model.model if isinstance(model, RemoteSpec) else str(model)
-
-
-def _arms_table(results: Sequence[ArmResult]) -> pd.DataFrame:
-    return pd.DataFrame(
-        [{"arm": r.name, "run_id": r.run_id, **r.metrics, "alarms": r.alarms} for r in results]
-    )
+def _drop(place: dict[str, Any], overrides: Mapping[str, Any], keep_own: bool) -> None:
+    grid = place.get("grid")
+    if isinstance(grid, dict):
+        left = {name: values for name, values in grid.items() if name not in overrides}
+        place["grid"] = left or None
+    for name in () if keep_own else overrides:
+        place.pop(name, None)

@@ -6,17 +6,13 @@ table `mcq_generations` of the old run, exactly as they were stored.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import mlflow
-import pandas as pd
 from mlflow import MlflowClient
-from mlflow.exceptions import MlflowException
 from mlflow.models.evaluation.base import EvaluationResult
+from mlflow.tracking.context.registry import resolve_tags
 
 from mlflow_mcq import judges
 from mlflow_mcq.arm import Arm, count, put, read
@@ -27,11 +23,15 @@ from mlflow_mcq.pipeline import grade
 from mlflow_mcq.records import Generation, Grade, Verdict
 from mlflow_mcq.report import report, save_answers
 from mlflow_mcq.settings import Settings, read_settings
+from mlflow_mcq.stored_run import stored_json, stored_table
 from mlflow_mcq.table import generations_from, grades_from
 from mlflow_mcq.tracking import RunLog, quiet
 
 __all__ = ["regrade"]
 
+_INHERITED = (
+    "mcq.arm", "mcq.comparison", "mcq.role", "mcq.prompts_digest", "mcq.original", "mcq.variant",
+)  # fmt: skip
 _WHAT = ("all", "errors", *(verdict.value for verdict in Verdict))
 
 
@@ -67,13 +67,11 @@ def regrade(
     settings = read_settings({**_stored_settings(run_id), "judge": given})
     if settings.judge is None:
         raise JudgeNotConfigured
-    generations = generations_from(_stored_table(run_id, "mcq_generations"))
+    generations = generations_from(stored_table(run_id, "mcq_generations"))
     kept = _kept(run_id, generations, wanted)
     grader = judges.judge_of(settings.judge)
     judges.ask_first(grader)
-    with mlflow.start_run(
-        experiment_id=old.info.experiment_id, run_name=f"{old.info.run_name} (regraded)"
-    ) as run:
+    with _new_run(old) as run:
         arm = Arm(settings, generations, 0.0)
         count(arm)
         with quiet():
@@ -85,6 +83,15 @@ def regrade(
         values = report(arm, log, list(arm.grades), None, means=True)
         _link(old, log, arm)
     return EvaluationResult(metrics=values, artifacts=log.artifacts, run_id=run.info.run_id)
+
+
+def _new_run(old: Any) -> mlflow.ActiveRun:
+    """A run beside the old one, and no child of a run that is under way: MLflow folds those."""
+    where, name = old.info.experiment_id, f"{old.info.run_name} (regraded)"
+    if mlflow.active_run() is None:
+        return mlflow.start_run(experiment_id=where, run_name=name)
+    made = MlflowClient().create_run(where, run_name=name, tags=resolve_tags())
+    return mlflow.start_run(run_id=made.info.run_id, nested=True)
 
 
 def _wanted(only: str | Sequence[str]) -> tuple[str, ...]:
@@ -99,7 +106,7 @@ def _kept(
 ) -> dict[tuple[str, str, int, int], Grade]:
     if "all" in wanted:
         return {}
-    grades = grades_from(_stored_table(run_id, "mcq_grades"), generations)
+    grades = grades_from(stored_table(run_id, "mcq_grades"), generations)
     return {
         one.generation.key: one
         for one in grades
@@ -128,34 +135,17 @@ def _link(old: Any, log: RunLog, arm: Arm) -> None:
         # Arms read by different judges are not comparable: one fingerprint would lie.
         tags["mcq.judge_fingerprint"] = "several: " + ", ".join(sorted(readers))
     # The rows hold the prompts as they were sent, with the model's own template around them.
-    inherited = ("mcq.arm", "mcq.comparison", "mcq.role", "mcq.prompts_digest")
-    tags |= {name: old.data.tags[name] for name in inherited if name in old.data.tags}
+    tags |= {name: old.data.tags[name] for name in _INHERITED if name in old.data.tags}
     log.tags(tags)
     RunLog(old.info.run_id).tags({"mcq.regraded_by": log.run_id})
     if old.inputs and old.inputs.dataset_inputs:
         MlflowClient().log_inputs(log.run_id, old.inputs.dataset_inputs)
 
 
-def _stored_table(run_id: str, name: str) -> pd.DataFrame:
-    with TemporaryDirectory() as folder:
-        return pd.read_parquet(_download(run_id, f"{name}.parquet", folder))
-
-
 def _stored_settings(run_id: str) -> dict[str, Any]:
     """The settings of the old run, as far as they concern the rows."""
-    with TemporaryDirectory() as folder:
-        try:
-            path = _download(run_id, "mcq_settings.json", folder)
-        except DataError:
-            return {}  # its judging broke before they were written; the rows say the rest
-        stored = json.loads(Path(path).read_text(encoding="utf-8"))
-    return {name: stored[name] for name in Settings.model_fields if name in stored}
-
-
-def _download(run_id: str, file: str, folder: str) -> str:
     try:
-        return str(MlflowClient().download_artifacts(run_id, file, folder))
-    except (MlflowException, OSError) as error:
-        raise DataError(
-            f"run {run_id}", f"holds no {file}", possible="Name a run of one of our evaluators."
-        ) from error
+        stored = stored_json(run_id, "mcq_settings.json")
+    except DataError:
+        return {}  # its judging broke before they were written; the rows say the rest
+    return {name: stored[name] for name in Settings.model_fields if name in stored}

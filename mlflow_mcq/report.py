@@ -19,7 +19,11 @@ from mlflow_mcq.pipeline import data_digest
 from mlflow_mcq.places import slot_names
 from mlflow_mcq.protocols import NOTA_TEXTS, reads_of
 from mlflow_mcq.records import Conversation, Item, Verdict
+from mlflow_mcq.run_note import NOTE, summary_note, with_section
 from mlflow_mcq.settings import Settings, shown_judge, shown_url
+from mlflow_mcq.statistics.flips import flip_rates
+from mlflow_mcq.statistics.rows import rows_of
+from mlflow_mcq.statistics.selection_bias import by_slot
 from mlflow_mcq.table import generations_frame, grades_frame, reading_frame, row_id
 from mlflow_mcq.tracking import RunLog, capped
 
@@ -79,6 +83,9 @@ def report(
         log.table(table, capped(frame, arm.settings.table_rows))
     _log_counts(log, by_orientation, confusions, slots)
     _log_summary(log, values, undefined | notes, alarms)
+    _log_bias(log, arm)
+    note = with_section(log.tag(NOTE), "mcq", summary_note(values, alarms))
+    log.tags({NOTE: note})
     _log_pictures(log, by_orientation, confusions, slots)
     log.text("mcq_prompts.txt", _prompts_text(arm))
     log.text("mcq_settings.json", json.dumps(_settings_shown(arm), indent=2, ensure_ascii=False))
@@ -219,6 +226,16 @@ def _log_counts(
     if confusions:
         rows = [_confusion_rows(table, name, slots) for name, table in confusions.items()]
         log.table("mcq_confusion", pd.concat(rows))
+
+
+def _log_bias(log: RunLog, arm: Arm) -> None:
+    """Picks by slot, and how often the option changes between two orientations."""
+    graded = {name: rows_of(frame).graded for name, frame in arm.frames.items()}
+    flips = [flip_rates(rows).assign(grader=name) for name, rows in graded.items()]
+    log.table("mcq_flips", pd.concat(flips))
+    if not _unseen(arm):
+        slots = [by_slot(rows).assign(grader=name) for name, rows in graded.items()]
+        log.table("mcq_by_slot", pd.concat(slots))
 
 
 def _unseen(arm: Arm) -> bool:

@@ -10,9 +10,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from mlflow_mcq.comparison.compare import Comparison
 from mlflow_mcq.recipe import ArmResult
 
-__all__ = ["show_results"]
+__all__ = ["show_comparison", "show_results"]
 
 _COLUMNS = {
     "acc": "accuracy",
@@ -51,6 +52,17 @@ def show_results(results: Sequence[ArmResult], console: Console | None = None) -
     for result in results:
         if result.alarms != "none":
             console.print(f"[bold]alarms[/bold] of {escape(result.name)}: {result.alarms}")
+    console.print(_ui_line(), soft_wrap=True)
+
+
+def show_comparison(found: Comparison, console: Console | None = None) -> None:
+    """Print what a comparison has found, and where to read more."""
+    console = console or Console()
+    for arm, line in found.headlines.items():
+        console.print(escape(line), soft_wrap=True, highlight=False)
+        if found.alarms[arm]:
+            console.print(f"  [bold]alarms[/bold]: {', '.join(found.alarms[arm])}", soft_wrap=True)
+    console.print(f"Comparison: run {found.run_id}, open mcq_report.html", soft_wrap=True)
     console.print(_ui_line(), soft_wrap=True)
 
 

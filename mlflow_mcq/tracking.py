@@ -41,6 +41,7 @@ _KINDS: dict[str, type[EvaluationArtifact]] = {
     ".json": JsonEvaluationArtifact,
     ".parquet": ParquetEvaluationArtifact,
     ".txt": TextEvaluationArtifact,
+    ".html": TextEvaluationArtifact,
 }
 _LOGGED_TABLES = "mlflow.loggedArtifacts"
 _LONGEST_PARAM = 500

@@ -56,6 +56,8 @@ WELL = {
         pytest.param(
             {"data/gold_slot_share_highest": 1.0, "generation/n_rows": 9.0}, [], id="too few"
         ),
+        pytest.param({"judge/n_items": 29.0}, ["too_few_items"], id="too few items"),
+        pytest.param({"judge/n_items": 30.0, "regex_naive/n_items": 29.0}, [], id="just enough"),
         pytest.param({"generation/n_prompt_too_long": 1.0}, ["prompts_too_long"], id="too long"),
         pytest.param({"analogy/n_unwinnable": 2.0}, ["unwinnable_items"], id="long golds"),
         pytest.param(

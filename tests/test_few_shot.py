@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ from mlflow_mcq.errors import DataError, SettingsError
 from mlflow_mcq.pipeline import requests_for
 from mlflow_mcq.prompt_settings import FewShotSettings
 from mlflow_mcq.protocols import WORDINGS, Style, few_shot, prompt_family
+from mlflow_mcq.recipe import load_recipe
 from mlflow_mcq.records import Item, Orientation
 from mlflow_mcq.settings import read_settings
 
@@ -298,3 +300,14 @@ def test_one_of_several_right_options_is_never_moved_alone() -> None:
     with pytest.raises(SettingsError, match="0 of 1"):
         few_shot([several], settings(k=1))
     assert few_shot([several], settings(k=1, gold="as-is"))(ASKED)
+
+
+@pytest.mark.parametrize("place", ["recipe", "arm"])
+def test_a_recipe_finds_its_examples_beside_itself(tmp_path: Path, place: str) -> None:
+    few = {"few_shot": {"path": "train.jsonl", "k": 1}}
+    recipe = {"name": "r", "data": "d.jsonl", "evaluators": ["mcq_regex"], "arms": [{"name": "a"}]}
+    (recipe if place == "recipe" else recipe["arms"][0]).update(few)
+    (tmp_path / "r.yaml").write_text(yaml.safe_dump(recipe), encoding="utf-8")
+    read = load_recipe(tmp_path / "r.yaml")
+    settings_of_arm = read.settings_of(read.arms[0])
+    assert settings_of_arm["few_shot"]["path"] == str(tmp_path / "train.jsonl")

@@ -461,7 +461,7 @@ def test_the_judge_is_checked_on_plain_labels(
     assert result.metrics["judge/accuracy"] == 1
     assert result.metrics["judge/n_checked"] == N_ROWS
     assert result.metrics["judge/strict_agreement"] == 2 / N_ROWS
-    assert run_of(result).data.tags["mcq.alarms"] == "judge_unreliable"
+    assert run_of(result).data.tags["mcq.alarms"] == "judge_unreliable, too_few_items"
 
 
 def test_judge_calls_leave_no_traces(judge: FakeServer) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from mlflow_mcq.errors import DataError, SettingsError
 from mlflow_mcq.graders import REGEX_GRADERS
 from mlflow_mcq.graders.answer_words import without_lead
+from mlflow_mcq.graders.judge_prompt import judge_conversation
 from mlflow_mcq.graders.labels import fold
 from mlflow_mcq.graders.strict import read_strict
 from mlflow_mcq.orientations import orientations_for
@@ -26,6 +27,7 @@ from mlflow_mcq.protocols import (
     prompt_family,
 )
 from mlflow_mcq.records import Generation, Item, Message, Orientation, Prompt, Reply
+from mlflow_mcq.table import generations_frame, generations_from
 
 RIVER = Item("river", "Which river is the longest?", ("Nile", "Oder", "Tagus", "Drava"), 0)
 TURNED = Orientation(2, "rot2", (2, 3, 0, 1))
@@ -352,3 +354,29 @@ def test_your_own_protocol_is_another_with_a_change(monkeypatch: pytest.MonkeyPa
     prompt = shown("hurried", labels="lower")
     assert text_of(prompt) == "Which river is the longest? Quick!"
     assert (prompt.protocol, prompt.labels) == ("hurried", ("a", "b", "c", "d"))
+
+
+# Read again from the table
+
+
+@pytest.mark.parametrize("name", ["letters-shuffled-labels", "cloze", "none-of-the-above"])
+def test_what_was_shown_survives_the_table(name: str) -> None:
+    prompt = shown(name, seed=1)
+    rows = generations_frame([Generation(prompt, 0, Reply("Nile"))])
+    (again,) = generations_from(rows)
+    assert again.prompt.labels == prompt.labels
+    assert again.prompt.orientation == prompt.orientation
+    assert again.prompt.unseen is (name == "cloze")
+    assert again.prompt.shown == prompt.shown
+
+
+@pytest.mark.parametrize("name", ["letters", "letters-shuffled-labels", "dashes", "cloze"])
+def test_a_judge_is_told_what_the_candidate_saw(name: str) -> None:
+    asked = judge_conversation(Generation(shown(name, seed=1), 0, Reply("?")), "extract", chat=True)
+    text = asked[-1].content
+    assert ("WITHOUT letters" in text) is (name == "dashes")
+    assert ("NOT these options" in text) is (name == "cloze")
+    if name.startswith("letters"):
+        prompt = shown(name, seed=1)
+        for label, option in zip(prompt.labels, prompt.shown, strict=True):
+            assert f"\n{label}) {option}" in text

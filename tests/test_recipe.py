@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import subprocess
@@ -19,7 +20,8 @@ from mlflow import MlflowClient
 from rich.console import Console
 
 from mlflow_mcq.__main__ import main
-from mlflow_mcq.errors import SettingsError
+from mlflow_mcq.datasets.sources import load_data
+from mlflow_mcq.errors import JudgeNotConfigured, SettingsError
 from mlflow_mcq.recipe import ArmResult, load_recipe, run_recipe
 from mlflow_mcq.settings import read_settings
 from mlflow_mcq.terminal import show_results
@@ -70,7 +72,8 @@ def test_a_recipe_is_checked_as_a_whole(tmp_path: Path, recipe: dict[str, Any], 
 
 def test_a_hub_address_is_no_path_and_a_limit_is_a_setting_of_the_arms(tmp_path: Path) -> None:
     arms = [{"name": "one"}, {"name": "two", "limit": 2}]
-    path = written(tmp_path, data="hf:own/set:part", split="test", limit=7, arms=arms)
+    more = {"data": "hf:own/set:part", "split": "test", "evaluators": ["mcq_regex"]}
+    path = written(tmp_path, limit=7, arms=arms, **more)
     recipe = load_recipe(path)
     assert (recipe.data, recipe.split) == ("hf:own/set:part", "test")
     assert [recipe.settings_of(arm)["limit"] for arm in recipe.arms] == [7, 2]
@@ -144,8 +147,158 @@ def test_under_mlflow_run_the_project_run_holds_the_table(
     client = MlflowClient()
     assert {client.get_run(r.run_id).info.experiment_id for r in results} == {experiment}
     assert client.get_run(project.info.run_id).data.tags["mcq.role"] == "comparison"
-    files = [f.path for f in client.list_artifacts(project.info.run_id)]
-    assert files == ["mcq_arms.json"]
+    files = {f.path for f in client.list_artifacts(project.info.run_id)}
+    assert {"mcq_arms.json", "mcq_comparison.json", "mcq_cost.json"} <= files
+    assert {"mcq_report.html", "mcq_deltas.json", "mcq_differing_rows.parquet"} <= files
+
+
+def comparison_of(results: list[ArmResult]) -> str:
+    """The one run that compares these arms."""
+    first = MlflowClient().get_run(results[0].run_id)
+    runs = MlflowClient().search_runs([first.info.experiment_id], "tags.`mcq.role` = 'comparison'")
+    (one,) = [run.info.run_id for run in runs]
+    return one
+
+
+@pytest.mark.parametrize(
+    ("more", "compared"),
+    [
+        pytest.param({}, True, id="several arms"),
+        pytest.param({"compare": False}, False, id="switched off"),
+        pytest.param({"arms": [{"name": "letters"}]}, False, id="one arm"),
+    ],
+)
+def test_several_arms_are_compared_at_the_end(
+    served: Path, more: dict[str, Any], compared: bool
+) -> None:
+    recipe = yaml.safe_load(served.read_text(encoding="utf-8"))
+    served.write_text(yaml.safe_dump(recipe | {"trace_rows": 0} | more), encoding="utf-8")
+    results = run_recipe(served)
+    tags = MlflowClient().get_run(comparison_of(results)).data.tags
+    assert tags.get("mcq.arms", "").split(",") == (
+        [r.run_id for r in results] if compared else [""]
+    )
+
+
+def test_an_arm_of_other_data_is_left_out_and_said(
+    served: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = served.parent / "others.jsonl"
+    other.write_text(ITEMS.replace('"id": "q', '"id": "other'), encoding="utf-8")
+    recipe = yaml.safe_load(served.read_text(encoding="utf-8"))
+    recipe["arms"].append({"name": "elsewhere", "data": "others.jsonl"})
+    served.write_text(yaml.safe_dump(recipe | {"trace_rows": 0}), encoding="utf-8")
+    with caplog.at_level("WARNING", "mlflow_mcq"):
+        results = run_recipe(served)
+    tags = MlflowClient().get_run(comparison_of(results)).data.tags
+    assert tags["mcq.arms"].split(",") == [r.run_id for r in results[:2]]
+    assert "'elsewhere' share no graded row" in caplog.text
+
+
+def test_the_comparison_has_a_run_of_its_own(served: Path) -> None:
+    results = run_recipe(served)
+    client = MlflowClient()
+    where = client.get_run(results[0].run_id).info.experiment_id
+    [own] = client.search_runs([where], "tags.`mcq.role` = 'comparison'")
+    tag = client.get_run(results[0].run_id).data.tags["mcq.comparison"]
+    assert own.data.tags["mcq.comparison"] == own.info.run_name == tag
+    assert own.data.metrics["seconds_letters"] > 0
+
+
+def test_what_it_costs_is_said_before_the_first_call(
+    store: Path, judge_server: Callable[[Script], FakeServer], capsys: pytest.CaptureFixture[str]
+) -> None:
+    said: list[str] = []
+
+    def script(request: dict[str, Any], n: int) -> str:
+        if n == 0:
+            said.append(capsys.readouterr().err)
+        return "A"
+
+    model = {"base_url": judge_server(script).url, "model": "always-a"}
+    path = written(store, limit=4, model=model, evaluators=["mcq_judge", "mcq_regex"])
+    run_recipe(path)
+    assert "1 arm, 8 prompts" in said[0]
+    assert "an estimate: characters / 4" in said[0]
+    assert "mcq_judge is left out of one" in said[0]
+
+
+def test_arms_may_have_data_and_readers_of_their_own(
+    store: Path, judge_server: Callable[[Script], FakeServer]
+) -> None:
+    model = {"base_url": judge_server(lambda request, n: "A").url, "model": "always-a"}
+    item = {"question": "?", "options": ["yes", "no"], "answer": 1}
+    more = [{"id": f"x{i}", **item, "split": f"s{i}"} for i in range(3)]
+    (store / "more.jsonl").write_text("\n".join(map(json.dumps, more)))
+    arms = [
+        {"name": "own", "data": "more.jsonl"},
+        {"name": "part", "data": "more.jsonl", "split": "s1"},
+        {"name": "shared", "evaluators": ["mcq_regex"], "orientations": "as-is"},
+    ]
+    path = written(store, model=model, evaluators=["mcq_regex"], arms=arms)
+    results = run_recipe(path)
+    assert [r.metrics["regex_bounded/n_rows"] for r in results] == [6, 2, 10]
+    with pytest.raises(SettingsError, match="differs from arm to arm"):
+        load_recipe(path, {"data": "other.jsonl"})
+
+
+def test_an_override_takes_an_axis_out_of_a_grid(tmp_path: Path) -> None:
+    arms = [{"name": "a", "grid": {"orientations": ["as-is", "swap"]}}]
+    path = written(tmp_path, evaluators=["mcq_regex"], arms=arms, grid={"temperature": [0, 1]})
+    assert len(load_recipe(path).arms) == 4
+    recipe = load_recipe(path, {"orientations": "as-is"})
+    assert [arm.name for arm in recipe.arms] == ["a temperature=0", "a temperature=1"]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "said"),
+    [
+        pytest.param({"baseline": "nobody"}, "nobody is no arm", id="baseline"),
+        pytest.param(
+            {"arms": [{"name": "a", "original": "b"}]}, "b is no arm; there are a", id="original"
+        ),
+        pytest.param({"tables": ["all"]}, "tables", id="no such table"),
+        pytest.param({"regrade": {"of": "x"}}, "does not take arms, data", id="new and old arms"),
+        pytest.param({"data": None}, "names no data", id="no data at all"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(
+    tmp_path: Path, recipe: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(SettingsError, match=said):
+        load_recipe(written(tmp_path, evaluators=["mcq_regex"], **recipe))
+
+
+def test_three_models_under_two_protocols_are_ranked(
+    store: Path, judge_server: Callable[[Script], FakeServer]
+) -> None:
+    shares = {"weak": 2, "middle": 5, "strong": 9}
+
+    def script(request: dict[str, Any], n: int) -> str:
+        asked = str(request["messages"][-1]["content"])
+        number = int(re.search(r"Which is (\d)", asked)[1])
+        return "A" if number < shares[request["model"]] else "B"
+
+    url = judge_server(script).url
+    models = {name: {"base_url": url, "model": name} for name in shares}
+    arms = [{"name": name, "protocol": name} for name in ("letters", "letters-shuffled-labels")]
+    path = written(
+        store, evaluators=["mcq_regex"], orientations="as-is", arms=arms, grid={"model": models}
+    )
+    results = run_recipe(path)
+    client = MlflowClient()
+    where = client.get_run(results[0].run_id).info.experiment_id
+    [own] = client.search_runs([where], "tags.`mcq.role` = 'comparison'")
+    assert own.data.metrics["tau_by_regex_bounded_regex_naive"] == 1.0
+    assert -1 <= own.data.metrics["tau_letters_letters-shuffled-labels"] <= 1
+
+
+def test_a_comparison_that_is_not_there_cannot_be_read_again(store: Path) -> None:
+    path = store / "again.yaml"
+    again = {"name": "again", "regrade": {"of": "it's nowhere"}}
+    path.write_text(yaml.safe_dump(again), encoding="utf-8")
+    with pytest.raises(SettingsError, match="names no run"):
+        run_recipe(path, JUDGE)
 
 
 def test_the_command_line_says_what_is_wrong(
@@ -172,10 +325,22 @@ def test_names_are_no_markup() -> None:
     assert text.getvalue().count("[red]x[/]") == 2
 
 
-def test_every_shipped_recipe_is_usable() -> None:
-    for path in (ROOT / "recipes").glob("*.yaml"):
-        recipe = load_recipe(path)
-        assert Path(recipe.data).is_file()
+SHIPPED = sorted((ROOT / "recipes").glob("*.yaml"))
+JUDGE = {"judge_model": "m", "judge_url": "http://127.0.0.1:9/v1"}
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_every_shipped_recipe_is_usable(path: Path) -> None:
+    recipe = load_recipe(path, JUDGE)
+    assert recipe.name == path.stem
+    for arm in recipe.arms:
+        assert len(load_data(*recipe.source_of(arm)))
+
+
+@pytest.mark.parametrize("name", ["abcd_judge", "regrade"])
+def test_a_recipe_whose_numbers_are_the_judges_is_refused_without_one(name: str) -> None:
+    with pytest.raises(JudgeNotConfigured):
+        load_recipe(ROOT / "recipes" / f"{name}.yaml")
 
 
 def test_the_project_file_passes_everything_on() -> None:

@@ -13,8 +13,9 @@ from tiny import EOS, PLAIN_TEMPLATE, byte_tokenizer, tiny_model, tiny_of
 from mlflow_mcq.engines import rotated
 from mlflow_mcq.engines.decoding import generation_config
 from mlflow_mcq.engines.local import LocalChat
-from mlflow_mcq.engines.rotated import Ended, RotatedGenerator, Work
+from mlflow_mcq.engines.rotated import RotatedGenerator
 from mlflow_mcq.engines.shared_attention import merged
+from mlflow_mcq.engines.work import Ended, Work
 from mlflow_mcq.records import Decoding, Message, Query, Reply
 
 TOKENIZER = byte_tokenizer(PLAIN_TEMPLATE)

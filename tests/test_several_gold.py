@@ -19,6 +19,8 @@ from mlflow_mcq.metrics import confusion, disagreement, summarize
 from mlflow_mcq.orientations import plan_for
 from mlflow_mcq.pipeline import data_digest
 from mlflow_mcq.protocols import PROTOCOLS, PROTOCOLS_FOR_ALL, Style, prompt_family
+from mlflow_mcq.reader_settings import AnalogySettings
+from mlflow_mcq.reader_tables import unwinnable_frame
 from mlflow_mcq.records import Generation, Grade, Item, Orientation, Prompt, Reply, Verdict
 from mlflow_mcq.scores import LabelScores
 from mlflow_mcq.settings import Settings, read_settings
@@ -319,6 +321,14 @@ def test_an_item_can_be_won_by_its_shortest_gold() -> None:
     item = Item("q", "?", ("a very long text of many words", "short"), 0)
     assert unwinnable([item], Words(), window=3) == [item]
     assert unwinnable([replace(item, also_right=(1,))], Words(), window=3) == []
+
+
+def test_of_several_golds_that_are_all_too_long_the_shortest_is_shown() -> None:
+    options = ("one two three four five six", "one two three four five", "no")
+    item = Item("q", "?", options, 0, also_right=(1,))
+    grader = AnalogyGrader(AnalogySettings(window=4), Words())
+    (row,) = unwinnable_frame([item], grader).to_dict("records")
+    assert (row["gold"], row["gold_text"], row["n_tokens"]) == (1, options[1], 5)
 
 
 # --- plain texts ----------------------------------------------------------------------

@@ -99,6 +99,7 @@ def test_under_any_each_gold_is_right() -> None:
     )
     assert result.metrics["regex_bounded/accuracy"] == 1
     assert result.metrics["regex_bounded/n_items_several_gold"] == 1
+    assert result.metrics["data/gold_slot_share_highest"] == 0.5  # of the item with one
     notes = result.tables["mcq_summary"].set_index("metric")["note"]
     assert "1 items" in notes["regex_bounded/pick_rate_slot_1"]
     tags = MlflowClient().get_run(result.run_id).data.tags
@@ -143,6 +144,7 @@ def test_items_that_all_have_several_golds(judge: dict[str, Any]) -> None:
     result = mlflow_mcq.evaluate(wordy, FRAME.iloc[:1], judge, several_gold="all")
     assert result.metrics["judge/accuracy"] == 1
     assert "judge/pick_rate_slot_1" not in result.metrics
+    assert "data/gold_slot_share_highest" not in result.metrics
     notes = result.tables["mcq_summary"].set_index("metric")["note"]
     assert "all 1 items have several right options" in notes["judge/pick_rate_slot_1"]
 

@@ -29,7 +29,7 @@ class Alarm:
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """When alarms fire; rates in [0, 1], and one count.
+    """When alarms fire; rates in [0, 1], and two counts.
 
     Attributes:
         judge_agreement: A judge that agrees less with plain labels is unreliable.
@@ -40,6 +40,8 @@ class Thresholds:
             measurement than the answers.
         canary_accuracy: A judge that reads fewer replies right that try to steer it is steered.
         fewest_rows: Fewer rows than this may have their gold in one slot by chance.
+        fewest_items: With fewer items no interval is to be trusted: the t interval over items
+            covers too little below some 30.
     """
 
     judge_agreement: float = 0.95
@@ -48,6 +50,7 @@ class Thresholds:
     logprob_disagreement: float = 0.05
     canary_accuracy: float = 0.8
     fewest_rows: int = 10
+    fewest_items: int = 30
 
 
 def alarms_for(metrics: Mapping[str, float], limits: Thresholds | None = None) -> list[Alarm]:
@@ -181,6 +184,18 @@ def _gold_in_one_slot(metrics: Mapping[str, float], limits: Thresholds) -> Alarm
     )
 
 
+def _too_few_items(metrics: Mapping[str, float], limits: Thresholds) -> Alarm | None:
+    n_items = max((v for k, v in metrics.items() if k.endswith("/n_items")), default=None)
+    if n_items is None or n_items >= limits.fewest_items:
+        return None
+    return Alarm(
+        "too_few_items",
+        f"intervals need at least {limits.fewest_items} items; more rows an item do not help",
+        f"{n_items:.0f} items",
+        "Use more items before believing an interval, or a difference between arms.",
+    )
+
+
 def _prompts_too_long(metrics: Mapping[str, float], limits: Thresholds) -> Alarm | None:
     n_rows = metrics.get("generation/n_prompt_too_long", 0.0)
     if not n_rows:
@@ -254,6 +269,7 @@ _RULES: tuple[Callable[[Mapping[str, float], Thresholds], Alarm | None], ...] = 
     _generations_failed,
     _regex_differs,
     _gold_in_one_slot,
+    _too_few_items,
     _prompts_too_long,
     _golds_too_long,
     _logprob_differs,

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from mlflow_mcq.doors import Chat
 from mlflow_mcq.engines.chat_engine import ChatEngine
-from mlflow_mcq.engines.demo import resolve_weights
 from mlflow_mcq.errors import ModelError
 from mlflow_mcq.judge_settings import JudgeSettings
 from mlflow_mcq.records import Decoding, Message, Query
@@ -67,12 +66,13 @@ def local_model(model: Any, tokenizer: Any = None, *, batch_size: int = 8) -> Mo
         mlflow_mcq.errors.ModelError: local_model: a model in memory needs its tokenizer; \
 got None. Call local_model(model, tokenizer).
     """
-    from mlflow_mcq.engines.local import LocalChat, load_local
+    from mlflow_mcq.engines.local import LocalChat
+    from mlflow_mcq.engines.sharing import loaded
 
     if isinstance(model, str):
         if tokenizer is not None:
             raise ModelError("local_model", "a path brings its own tokenizer", model)
-        return ModelHandle(load_local(resolve_weights(model), batch_size=batch_size))
+        return ModelHandle(loaded(model, batch_size))
     if tokenizer is None:
         raise ModelError(
             "local_model",
@@ -119,9 +119,9 @@ def remote_model(
 def connect_judge(judge: JudgeSettings) -> Chat:
     """The judge that the settings name: a server, or weights loaded here."""
     if judge.base_url == "local":
-        from mlflow_mcq.engines.local import load_local
+        from mlflow_mcq.engines.sharing import loaded
 
-        return load_local(resolve_weights(judge.model), batch_size=judge.batch_size)
+        return loaded(judge.model, judge.batch_size)
     from mlflow_mcq.engines.openai_chat import OpenAIChat
 
     return OpenAIChat(

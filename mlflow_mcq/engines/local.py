@@ -21,6 +21,7 @@ from mlflow_mcq.engines.prefix import SharedPrefix, families
 from mlflow_mcq.engines.roads import Road, RoadChoice
 from mlflow_mcq.engines.tokenizer import control_tokens
 from mlflow_mcq.engines.weights import longest_text, weights_fingerprint, weights_origin
+from mlflow_mcq.engines.work import Work
 from mlflow_mcq.errors import ModelError
 from mlflow_mcq.records import Decoding, Message, Query, Reply
 
@@ -120,8 +121,6 @@ class LocalChat:
             yield from self._in_batches([fitting[place] for place in places], decoding)
 
     def _on_tree(self, rows: list[_Row], decoding: Decoding) -> Iterator[tuple[int, Reply]]:
-        from mlflow_mcq.engines.rotated import Work
-
         self.road = Road("tree", "agrees with plain generation on the rows checked")
         eos = eos_ids(self.model, self.tokenizer)
         generator = self._choice.generator(decoding)

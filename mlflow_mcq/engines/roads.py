@@ -20,6 +20,7 @@ from mlflow_mcq.engines.decoding import borrowed, eos_ids, generation_config
 from mlflow_mcq.engines.gate import refusal
 from mlflow_mcq.engines.memory import is_shortage, within_memory
 from mlflow_mcq.engines.prefix_tree import families_of
+from mlflow_mcq.engines.work import Work
 from mlflow_mcq.records import Decoding
 
 if TYPE_CHECKING:
@@ -101,8 +102,6 @@ class RoadChoice:
         return "the check ran out of memory" if found is None else found
 
     def _compared(self, rows: list[list[int]]) -> str:
-        from mlflow_mcq.engines.rotated import Work
-
         plain = self._plainly(rows)
         fast: dict[tuple[int, int], torch.Tensor] = {}
 

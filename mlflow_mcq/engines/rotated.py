@@ -36,9 +36,10 @@ from mlflow_mcq.engines.prefix_tree import Family, common, families_of, pieces_o
 from mlflow_mcq.engines.shared_attention import lent_attention
 from mlflow_mcq.engines.slab import Held, Slab, token_bytes
 from mlflow_mcq.engines.weights import cache_name, forward_names
+from mlflow_mcq.engines.work import Ended, Tally, Work
 from mlflow_mcq.records import Decoding
 
-__all__ = ["Ended", "RotatedGenerator", "Tally", "Work"]
+__all__ = ["RotatedGenerator"]
 
 _MOST_SLOTS, _MOST_SLOTS_ELSEWHERE = {"cpu": 64}, 512
 _PACK = {"cpu": 1024}
@@ -47,55 +48,6 @@ _PACK_ELSEWHERE = 8192
 
 _CHUNK = 512
 """Tokens of a long beginning that are read in one pass: its mask grows with their number."""
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """One prompt to be answered.
-
-    Attributes:
-        ids: Its token ids, at least one.
-        seed: Of its sample; greedy decoding needs none.
-    """
-
-    ids: list[int]
-    seed: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """One answer.
-
-    Attributes:
-        place: Of its work.
-        new: Generated ids, with the one that ended it.
-        stopped: A stop text ended it.
-        out_of_memory: There is none: not even this row alone fits.
-    """
-
-    place: int
-    new: list[int]
-    stopped: bool = False
-    out_of_memory: bool = False
-
-
-@dataclass(slots=True)
-class Tally:
-    """What was done, in tokens.
-
-    Attributes:
-        prompts: Tokens of all prompts, as a plain loop would read them.
-        read: Prompt tokens that were read before decoding.
-        fed: Tokens that went through the model in decoding.
-        steps: Steps of decoding.
-        slots: Most rows at once.
-    """
-
-    prompts: int = 0
-    read: int = 0
-    fed: int = 0
-    steps: int = 0
-    slots: int = 0
 
 
 @dataclass(slots=True)

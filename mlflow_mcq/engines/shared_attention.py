@@ -22,7 +22,7 @@ import torch
 
 __all__ = ["NAME", "Page", "Unsupported", "attend", "lent_attention", "merged"]
 
-NAME = "mcq_shared"
+NAME = "mlflow_mcq_shared_prefix"
 """Under this name transformers finds the function; models keep the name of their own."""
 
 _NOT_OURS = ("sliding_window", "softcap", "s_aux", "sinks")

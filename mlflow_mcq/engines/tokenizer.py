@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlflow_mcq.errors import ModelError
+from mlflow_mcq.records import Conversation
 
 __all__ = ["ReplyTokenizer", "control_tokens", "load_tokenizer"]
 
@@ -30,6 +31,21 @@ class ReplyTokenizer:
         """The ids of a text."""
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False)
         return ids
+
+    @property
+    def speaks_chat(self) -> bool:
+        """Whether there is a chat template."""
+        return bool(getattr(self._tokenizer, "chat_template", None))
+
+    def n_tokens(self, content: Conversation) -> int:
+        """How many tokens a prompt takes, with the chat template around messages."""
+        if isinstance(content, str):
+            return len(self.encode(content))
+        turns = [{"role": message.role, "content": message.content} for message in content]
+        text = self._tokenizer.apply_chat_template(
+            turns, tokenize=False, add_generation_prompt=True
+        )
+        return len(self.encode(text))
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids, spaces as they were."""

@@ -1,0 +1,174 @@
+"""One arm of a recipe in a run of its own: measured anew, or read again."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import mlflow
+import pandas as pd
+from mlflow import MlflowClient
+from mlflow.tracking.context.registry import resolve_tags
+
+from mlflow_mcq.datasets.built import built_name
+from mlflow_mcq.datasets.hub import SCHEME
+from mlflow_mcq.engines.handle import local_model, remote_model
+from mlflow_mcq.experiment.arm_result import ArmResult
+from mlflow_mcq.experiment.spec import ArmSpec, Model, Recipe, RemoteSpec, shown_model
+from mlflow_mcq.front import checked_settings, usable_model
+from mlflow_mcq.regrading import regrade
+from mlflow_mcq.settings import Settings
+from mlflow_mcq.statistics.pairing import with_order
+
+__all__ = ["arm_settings", "experiment_id", "read_again", "run_arm"]
+
+_GRADES = [
+    "row_id", "item_id", "protocol", "orientation", "repeat", "grader", "verdict", "choice",
+    "slot", "gold", "gold_slot", "n_options", "golds", "choices",
+]  # fmt: skip
+
+
+def arm_settings(recipe: Recipe, arm: ArmSpec) -> Settings:
+    """The settings of an arm, checked with those who read it.
+
+    Raises:
+        McqError: They cannot be used.
+    """
+    return checked_settings(recipe.settings_of(arm), recipe.evaluators_of(arm))
+
+
+def run_arm(recipe: Recipe, arm: ArmSpec, frame: pd.DataFrame, comparison: str) -> ArmResult:
+    """Evaluate one arm.
+
+    Args:
+        recipe: That the arm belongs to.
+        arm: Itself.
+        frame: Its data.
+        comparison: Tag of all arms.
+
+    Raises:
+        MlflowException: The evaluation failed.
+    """
+    settings, evaluators = recipe.settings_of(arm), recipe.evaluators_of(arm)
+    checked, model = arm_settings(recipe, arm), recipe.model_of(arm)
+    client = MlflowClient()
+    tags = {"mcq.comparison": comparison, "mcq.arm": arm.name, "mcq.role": "arm"}
+    tags |= {"mcq.original": arm.original} if arm.original else {}
+    tags |= {"mcq.variant": arm.variant} if arm.variant else {}
+    run = client.create_run(experiment_id(), run_name=arm.name, tags=resolve_tags(tags))
+    data = _dataset(recipe.source_of(arm)[0], frame)
+    with mlflow.start_run(run_id=run.info.run_id, nested=True), warnings.catch_warnings():
+        # MLflow's advice on integer columns of training sets does not concern items.
+        warnings.filterwarnings("ignore", message="Hint: Inferred schema contains integer")
+        mlflow.log_params({"mcq.arm": arm.name, "mcq.model": shown_model(model)})
+        result = mlflow.models.evaluate(
+            model=_handle(model, checked),
+            data=data,
+            model_type="multiple-choice",
+            evaluators=evaluators,
+            evaluator_config=dict.fromkeys(evaluators, settings),
+        )
+    return _result(run.info.run_id, result.metrics)
+
+
+def read_again(old: Any, judge: Any, only: str | tuple[str, ...]) -> ArmResult:
+    """Let a judge read a finished arm, into a run of its own.
+
+    Args:
+        old: Run of the arm.
+        judge: Who judges.
+        only: Which rows; see `mlflow_mcq.regrade`.
+
+    Raises:
+        McqError: Nobody judges, or the run holds no answers.
+    """
+    with _no_bar():
+        result = regrade(old.info.run_id, judge, only=only)
+    params = {key: value for key, value in old.data.params.items() if key == "mcq.model"}
+    MlflowClient().log_batch(
+        result.run_id, params=[mlflow.entities.Param(k, v) for k, v in params.items()]
+    )
+    return _result(str(result.run_id), result.metrics)
+
+
+def _result(run_id: str, metrics: Mapping[str, float]) -> ArmResult:
+    """What became of a run, by what stands in it: measured and read again alike."""
+    data = MlflowClient().get_run(run_id).data
+    return ArmResult(
+        data.tags.get("mcq.arm", run_id),
+        run_id,
+        metrics,
+        data.tags.get("mcq.alarms", "none"),
+        model=data.params.get("mcq.model", ""),
+        protocol=data.params.get("mcq.protocol", ""),
+        temperature=float(data.params.get("mcq.temperature", 0.0)),
+        original=data.tags.get("mcq.original"),
+        variant=data.tags.get("mcq.variant", ""),
+        rows=_rows(run_id),
+    )
+
+
+def _rows(run_id: str) -> pd.DataFrame:
+    client = MlflowClient()
+    with TemporaryDirectory() as folder, _no_bar():
+        # Without the texts: a comparison of many arms must fit in memory.
+        grades = pd.read_parquet(
+            client.download_artifacts(run_id, "mcq_grades.parquet", folder), columns=_GRADES
+        )
+        generations = pd.read_parquet(
+            client.download_artifacts(run_id, "mcq_generations.parquet", folder),
+            columns=["row_id", "order"],
+        )
+    return with_order(grades, generations)
+
+
+@contextmanager
+def _no_bar() -> Iterator[None]:
+    """Keep MLflow from drawing a bar for every table that is read back."""
+    from mlflow.environment_variables import MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR as switch
+
+    if switch.is_set():  # a user's own choice
+        yield
+        return
+    switch.set(False)
+    try:
+        yield
+    finally:
+        switch.unset()
+
+
+def _handle(model: Model | None, settings: Settings) -> Any:
+    if isinstance(model, RemoteSpec):
+        return remote_model(**model.model_dump())
+    if isinstance(model, str) and not re.match(r"[a-z0-9_+-]+:/", model):
+        return local_model(model, batch_size=settings.batch_size)
+    return usable_model(model)
+
+
+def _dataset(source: Any, frame: pd.DataFrame) -> Any:
+    # Dataset names reach a tag and a column: letters, digits and dashes only.
+    place = str(source)
+    path = Path(place)
+    built, on_hub = built_name(source), place.startswith(SCHEME)
+    name = built or re.sub(r"[^\w.-]+", "-", place.removeprefix(SCHEME) if on_hub else path.stem)
+    with warnings.catch_warnings():
+        # MLflow warns about integer columns of a training set and about paths that
+        # several stores could read: neither concerns an evaluation's own file.
+        warnings.simplefilter("ignore", UserWarning)
+        address = None if built or on_hub else place  # MLflow knows no such addresses
+        return mlflow.data.from_pandas(frame, source=address, name=name)
+
+
+def experiment_id() -> str:
+    """The experiment that new runs go to."""
+    active = mlflow.active_run()
+    if active is not None:
+        return str(active.info.experiment_id)
+    from mlflow.tracking.fluent import _get_experiment_id
+
+    return str(_get_experiment_id())

@@ -1,0 +1,163 @@
+"""A recipe as it is written: an experiment, its arms, and what is shown of them together."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from mlflow_mcq.comparison.arms import TRACE_ROWS
+
+__all__ = ["ArmSpec", "Evaluators", "Model", "Recipe", "RegradeSpec", "RemoteSpec", "shown_model"]
+
+Evaluators = tuple[str, ...]
+
+
+class RemoteSpec(BaseModel):
+    """A model behind a server; see `mlflow_mcq.remote_model` for what each part means."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    base_url: str
+    model: str
+    api_key_env: str | None = None
+    concurrency: int = Field(16, ge=1)
+    chat: bool = True
+    timeout_s: float = Field(120.0, gt=0)
+
+
+Model = str | RemoteSpec
+Data = str | dict[str, Any]
+_OF_REGRADE = {"name", "experiment", "regrade", "judge", "tables", "figures"}
+
+
+class ArmSpec(BaseModel):
+    """One arm: a name, a model, and any setting that differs from the recipe's own.
+
+    Attributes:
+        name: Of the run.
+        model: As in `mlflow_mcq.evaluate`, or ``{base_url, model, api_key_env}``.
+        data: Where it is not the recipe's own.
+        split: Of the data, likewise.
+        evaluators: Likewise.
+        original: The arm that this one attacks: its accuracy on the order of the data, less
+            that of this arm, is the attack gap.
+        variant: Of the data; a panel of the temperature plot each.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    name: str = Field(min_length=1)
+    model: Model | None = None
+    data: Data | None = None
+    split: str | None = None
+    evaluators: Evaluators | None = None
+    original: str | None = None
+    variant: str = ""
+
+
+class RegradeSpec(BaseModel):
+    """Finished arms to be read again, without inference.
+
+    Attributes:
+        of: Name of a recipe (its newest comparison is taken), a whole ``mcq.comparison``, or
+            the id of a run.
+        only: As in `mlflow_mcq.regrade`.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    of: str = Field(min_length=1)
+    only: str | tuple[str, ...] = "all"
+
+
+class Recipe(BaseModel):
+    """An experiment. Keys that are not listed here are settings of all arms.
+
+    Attributes:
+        name: Of the comparison.
+        experiment: MLflow experiment; None uses the active one.
+        data: Path of the data, relative to the recipe; ``hf:owner/name``; or a built set:
+            ``nonsense:1000``, ``{analogy: {pairs: f}}`` (see `mlflow_mcq.datasets.built`).
+        split: Of the data; see `mlflow_mcq.evaluate`.
+        limit: Number of items, drawn with the seed; None takes all.
+        model: For arms that name none.
+        evaluators: Which of ours. Where no judge is named, ``mcq_judge`` is left out and that
+            is said; where it is the only one, the recipe is refused.
+        baseline: The arm that all others are compared with, on the rows they share.
+        compare: Whether arms are compared at the end, where there are several.
+        trace_rows: Rows of each arm that the comparison logs as traces; 0 logs none.
+        tables: Beside the table of arms: ``repeats``, one a repeat and their aggregate;
+            ``chosen``, how often each option is chosen.
+        figures: ``temperature``: accuracy against temperature.
+        arms: At least one, unless arms are read again.
+        regrade: Arms to be read again in place of new ones.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    name: str = Field(min_length=1)
+    experiment: str | None = None
+    data: Data | None = None
+    split: str | None = None
+    limit: int | None = Field(None, ge=1)
+    model: Model | None = None
+    evaluators: Evaluators = ("mcq_judge",)
+    baseline: str | None = None
+    compare: bool = True
+    trace_rows: int = Field(TRACE_ROWS, ge=0)
+    tables: tuple[Literal["repeats", "chosen"], ...] = ()
+    figures: tuple[Literal["temperature"], ...] = ()
+    arms: tuple[ArmSpec, ...] = ()
+    regrade: RegradeSpec | None = None
+
+    @model_validator(mode="after")
+    def _whole(self) -> Recipe:
+        """Check that there is something to do, and that arms speak of arms that exist."""
+        if self.regrade is not None:
+            given = self.model_fields_set | set(self.model_extra or ())
+            useless = sorted(given - _OF_REGRADE)
+            if useless:
+                raise ValueError(
+                    f"regrade reads stored answers: it does not take {', '.join(useless)}"
+                )
+            return self
+        if not self.arms:
+            raise ValueError("arms: there must be at least one")
+        names = [arm.name for arm in self.arms]
+        if len(set(names)) < len(names):
+            raise ValueError(f"arms must have different names, not {', '.join(names)}")
+        for arm in self.arms:
+            if arm.data is None and self.data is None:
+                raise ValueError(f"arm {arm.name}: names no data, and neither does the recipe")
+        named = [arm.original for arm in self.arms if arm.original] + [self.baseline or names[0]]
+        unknown = [name for name in named if name not in names]
+        if unknown:
+            raise ValueError(f"{unknown[0]} is no arm; there are {', '.join(names)}")
+        return self
+
+    def settings_of(self, arm: ArmSpec) -> dict[str, Any]:
+        """The settings of one arm: the recipe's, then its own."""
+        drawn = {} if self.limit is None else {"limit": self.limit}
+        return {**drawn, **(self.model_extra or {}), **(arm.model_extra or {})}
+
+    def model_of(self, arm: ArmSpec) -> Model | None:
+        """The model of one arm."""
+        return arm.model if arm.model is not None else self.model
+
+    def source_of(self, arm: ArmSpec) -> tuple[Data, str | None]:
+        """Data and split of one arm; data of its own does not take the recipe's split."""
+        if arm.data is not None:
+            return arm.data, arm.split
+        return self.data or "", arm.split if arm.split is not None else self.split
+
+    def evaluators_of(self, arm: ArmSpec) -> list[str]:
+        """Who reads one arm: without a judge those that need none, where there are any."""
+        named = list(arm.evaluators if arm.evaluators is not None else self.evaluators)
+        rest = [name for name in named if name != "mcq_judge"]
+        return rest if rest and not self.settings_of(arm).get("judge") else named
+
+
+def shown_model(model: Model | None) -> str:
+    """What a model is called."""
+    return model.model if isinstance(model, RemoteSpec) else str(model)

@@ -1,0 +1,113 @@
+"""What a recipe costs, said before anything is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from fake_server import FakeServer, Script
+from tiny import PLAIN_TEMPLATE, byte_tokenizer
+
+from mlflow_mcq.engines.tokenizer import ReplyTokenizer
+from mlflow_mcq.errors import DataError
+from mlflow_mcq.experiment.cost import CHARACTERS_A_TOKEN, Cost, cost_of, said
+from mlflow_mcq.pipeline import requests_for
+from mlflow_mcq.settings import Settings, read_settings
+
+COLOURS = ["red", "green", "blue"]
+FRAME = pd.DataFrame(
+    {"question": ["One?", "Two?", "Three?"], "options": [COLOURS] * 3, "answer": [0, 1, 2]}
+)
+JUDGE = {"model": "j", "base_url": "http://127.0.0.1:9/v1", "preflight": False}
+
+
+def settings(**given: Any) -> Settings:
+    return read_settings(given)
+
+
+def cost(judged: bool = False, tokenizer: ReplyTokenizer | None = None, **given: Any) -> Cost:
+    return cost_of("one", FRAME, settings(**given), "my-org/m", judged, tokenizer)
+
+
+@pytest.mark.parametrize(
+    ("given", "n_prompts"),
+    [
+        pytest.param({"orientations": "as-is"}, 3, id="as is"),
+        pytest.param({"orientations": "rotations"}, 9, id="rotations"),
+        pytest.param({"orientations": "rotations", "repeats": 2}, 18, id="repeats"),
+        pytest.param({"orientations": "as-is", "limit": 2}, 2, id="limit"),
+        pytest.param({"protocol": "options-last", "orientations": "rotations"}, 12, id="two turns"),
+    ],
+)
+def test_prompts(given: dict[str, Any], n_prompts: int) -> None:
+    assert cost(**given).n_prompts == n_prompts
+
+
+def test_tokens_are_counted_where_a_tokenizer_is_at_hand() -> None:
+    from mlflow_mcq.datasets.frame import items_of
+    from mlflow_mcq.datasets.reading import read_data
+
+    plain = settings(orientations="as-is")
+    texts = [
+        str(one.prompt.content)
+        for one in requests_for(items_of(read_data(FRAME, plain).rows), plain, chat=False)
+    ]
+    found = cost(tokenizer=ReplyTokenizer(byte_tokenizer()), orientations="as-is")
+    assert found.n_tokens == sum(len(text.encode()) for text in texts)
+    assert not found.estimate
+    guessed = cost(orientations="as-is")
+    assert guessed.n_tokens == -(-sum(map(len, texts)) // CHARACTERS_A_TOKEN)
+    assert "characters / 4" in guessed.estimate
+
+
+def test_the_chat_template_counts() -> None:
+    plain = cost(tokenizer=ReplyTokenizer(byte_tokenizer()), input_format="text")
+    chat = cost(tokenizer=ReplyTokenizer(byte_tokenizer(PLAIN_TEMPLATE)))
+    assert chat.n_tokens > plain.n_tokens
+
+
+@pytest.mark.parametrize(
+    ("judge", "rows", "exam"),
+    [
+        pytest.param({"attempts": 1, "exam_replies": 0}, 3, 0, id="one call a row"),
+        pytest.param({"attempts": 2, "exam_replies": 0}, 6, 0, id="attempts"),
+        pytest.param({"attempts": 1, "votes": 3, "temperature": 0.2, "exam_replies": 5}, 9, 15,
+                     id="votes"),
+        pytest.param({"attempts": 1, "panel": [{**JUDGE, "attempts": 2}], "exam_replies": 0}, 9, 0,
+                     id="panel"),
+        pytest.param({"attempts": 1, "exam_replies": 0, "preflight": True}, 4, 0, id="preflight"),
+        pytest.param({"attempts": 1, "exam_replies": 0, "canaries": 2}, 5, 0, id="canaries"),
+        pytest.param({"attempts": 2, "exam_replies": 9, "max_calls": 10}, 6, 4, id="a budget"),
+        pytest.param({"attempts": 2, "exam_replies": 9, "max_calls": 4}, 4, 0, id="a small one"),
+    ],
+)  # fmt: skip
+def test_calls_of_the_judge(judge: dict[str, Any], rows: int, exam: int) -> None:
+    found = cost(judged=True, judge={**JUDGE, **judge}, orientations="as-is")
+    assert (found.n_judge_calls, found.n_exam_calls) == (rows, exam)
+
+
+def test_arms_of_one_judge_sit_one_exam() -> None:
+    judge = {**JUDGE, "attempts": 1, "exam_replies": 5}
+    one = cost(judged=True, judge=judge, orientations="as-is")
+    assert "at most 11 calls of a judge" in said([one, one])[0]
+    assert "no judge" in said([cost()])[0]
+
+
+def test_bad_data_is_refused_before_anything_is_asked(
+    tmp_path: Path, judge_server: Callable[[Script], FakeServer]
+) -> None:
+    from mlflow_mcq.recipe import run_recipe
+
+    server = judge_server(lambda request, n: "A")
+    (tmp_path / "items.jsonl").write_text('{"question": "?", "options": ["x"], "answer": 0}')
+    path = tmp_path / "r.yaml"
+    path.write_text(
+        "name: r\ndata: items.jsonl\nevaluators: [mcq_regex]\narms: [{name: a}]\n"
+        f"model: {{base_url: '{server.url}', model: m}}\n"
+    )
+    with pytest.raises(DataError):
+        run_recipe(path)
+    assert not server.requests
