@@ -41,8 +41,8 @@ class JudgeSettings(BaseModel):
             is given the gold and answers CORRECT, INCORRECT or OTHER.
         temperature: At most 0.2: a judge that draws lots is no instrument.
         max_tokens: Room for a reply (thinking judges need more).
-        concurrency: Most calls in flight at once.
-        timeout_s: Seconds before a call is given up.
+        concurrency: Most calls in flight at once; fewer while the server says 429 or 503.
+        timeout_s: Seconds before a try of a call is given up.
         max_retries: Further tries on 408, 409, 429, 5xx, broken connections and broken replies.
         attempts: Times a row is asked before an unparsable reply is a judge error.
         batch_size: Rows at a time, for a local judge.

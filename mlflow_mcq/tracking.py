@@ -74,7 +74,7 @@ _QUIET = _Quiet()
 def quiet() -> Iterator[None]:
     """Keep MLflow's autologging away from our own model and judge calls.
 
-    During `evaluate` MLflow traces every call of the openai client: fifty judge calls
+    During `evaluate` MLflow traces every call of a client that it knows: fifty calls
     would become fifty traces in the user's experiment. MLflow's own context manager is
     not used: it forgets a caller's silence, and two threads leave it switched off.
     """

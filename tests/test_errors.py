@@ -10,6 +10,7 @@ import pytest
 from mlflow_mcq.errors import (
     DataError,
     JudgeNotConfigured,
+    JudgeUnavailable,
     McqError,
     ModelError,
     SettingsError,
@@ -20,6 +21,7 @@ EVERY_ERROR = [
     pytest.param(SettingsError("seed", "must be a whole number", 1.5), id="settings"),
     pytest.param(DataError("row 7", "has no answer"), id="data"),
     pytest.param(ModelError("my-model", "returned no text", None, "Return a str."), id="model"),
+    pytest.param(JudgeUnavailable("judge 'm'", "does not answer"), id="judge unavailable"),
     pytest.param(JudgeNotConfigured({"model": None}), id="judge"),
     pytest.param(JudgeNotConfigured(), id="judge, nothing got"),
 ]
