@@ -124,10 +124,11 @@ def _add_times(summary: Summary, arm: ArmResult) -> None:
 
 def _add_squares(summary: Summary, arm: ArmResult, grader: str) -> None:
     variation = arm.metrics.get(f"{grader}/accuracy_variation")
-    if variation is None:
+    # An attack is one orientation by design: a reason for each would bury the others.
+    if variation is None and arm.original is None:
         why = "undefined: fewer than 2 orientations"
         summary.undefined[f"{grader}/accuracy_variance"] = why
-    else:
+    elif variation is not None:
         summary.values[f"{grader}/accuracy_variance"] = variation**2
     recall = arm.metrics.get(f"{grader}/recall_std")
     if recall is not None:
