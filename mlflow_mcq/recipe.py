@@ -31,7 +31,10 @@ from mlflow_mcq.errors import SettingsError
 from mlflow_mcq.front import checked_settings, usable_model
 from mlflow_mcq.tracking import RunLog
 
-__all__ = ["JUDGE_WORDS", "ArmResult", "Recipe", "load_recipe", "run_recipe"]
+__all__ = [
+    "JUDGE_WORDS", "ArmResult", "ArmSpec", "Recipe", "RemoteSpec", "handle_of", "load_recipe",
+    "run_recipe",
+]  # fmt: skip
 
 
 JUDGE_WORDS = {
@@ -100,6 +103,10 @@ class Recipe(BaseModel):
         drawn = {} if self.limit is None else {"limit": self.limit}
         return {**drawn, **(self.model_extra or {}), **(arm.model_extra or {})}
 
+    def model_of(self, arm: ArmSpec) -> str | RemoteSpec | None:
+        """The model of one arm: its own, or else the recipe's."""
+        return arm.model if arm.model is not None else self.model
+
 
 @dataclass(frozen=True)
 class ArmResult:
@@ -158,6 +165,13 @@ def load_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) ->
     return recipe
 
 
+def handle_of(model: str | RemoteSpec | None) -> Any:
+    """What MLflow accepts, from how a recipe names a model."""
+    if isinstance(model, RemoteSpec):
+        return remote_model(**model.model_dump())
+    return usable_model(model)
+
+
 def run_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) -> list[ArmResult]:
     """Run every arm of a recipe, one run each, tagged as one comparison.
 
@@ -207,11 +221,8 @@ def _override(given: dict[str, Any], overrides: dict[str, Any]) -> None:
 
 def _run_arm(recipe: Recipe, arm: ArmSpec, frame: pd.DataFrame, comparison: str) -> ArmResult:
     settings = recipe.settings_of(arm)
-    model = arm.model if arm.model is not None else recipe.model
-    if isinstance(model, RemoteSpec):
-        handle = remote_model(**model.model_dump())
-    else:
-        handle = usable_model(model)
+    model = recipe.model_of(arm)
+    handle = handle_of(model)
     client = MlflowClient()
     tags = resolve_tags({"mcq.comparison": comparison, "mcq.arm": arm.name, "mcq.role": "arm"})
     run = client.create_run(_experiment_id(), run_name=arm.name, tags=tags)

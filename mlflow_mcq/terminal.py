@@ -10,9 +10,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from mlflow_mcq.generation import ArmRows
 from mlflow_mcq.recipe import ArmResult
 
-__all__ = ["show_results"]
+__all__ = ["show_results", "show_rows"]
 
 _COLUMNS = {
     "acc": "accuracy",
@@ -52,6 +53,19 @@ def show_results(results: Sequence[ArmResult], console: Console | None = None) -
         if result.alarms != "none":
             console.print(f"[bold]alarms[/bold] of {escape(result.name)}: {result.alarms}")
     console.print(_ui_line(), soft_wrap=True)
+
+
+def show_rows(made: Sequence[ArmRows], console: Console | None = None) -> None:
+    """Print for each arm how many rows were there, were made, and have no answer."""
+    console = console or Console()
+    for one in made:
+        name = escape(one.name)
+        if one.skipped:
+            console.print(f"{name}: nothing is generated ahead, since {one.skipped}")
+            continue
+        n_made = one.n_rows - one.n_found - one.n_missing
+        lost = f", {one.n_missing} have no answer" if one.n_missing else ""
+        console.print(f"{name}: {one.n_rows} rows, {one.n_found} found, {n_made} made{lost}")
 
 
 def _graders(result: ArmResult) -> list[str]:
