@@ -39,8 +39,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="run every arm of a recipe")
     run.add_argument("recipe", help="a YAML file, such as recipes/demo.yaml")
+    ahead = commands.add_parser("generate", help="make the rows of a recipe ahead of its run")
+    ahead.add_argument(
+        "recipe", help="the same; under torchrun or accelerate launch all ranks help"
+    )
     for name, text in _OVERRIDES.items():
         run.add_argument(f"--{name}", default="", metavar="X", help=text)
+        ahead.add_argument(f"--{name}", default="", metavar="X", help=text)
+    text = "processes that generate: a number, or auto for one on each GPU"
+    run.add_argument("--num-processes", default="", metavar="N", help=text)
     again = commands.add_parser("regrade", help="read the stored answers of a run again")
     again.add_argument("run_id", help="a run of one of our evaluators")
     for name in ("judge-model", "judge-url", "judge-key-env"):
@@ -70,11 +77,38 @@ def _reported(command: Callable[[dict[str, Any]], None], given: dict[str, Any]) 
     return 0
 
 
+def _generate(given: dict[str, str]) -> None:
+    _make_rows(given.pop("recipe"), given)
+
+
+def _make_rows(recipe: str, given: dict[str, str]) -> bool:
+    """Make all rows, with every process that was launched; whether this is the main one."""
+    from mlflow_mcq.generation import generate_recipe
+    from mlflow_mcq.ranks import leave_ranks, present_ranks
+    from mlflow_mcq.terminal import show_rows
+
+    made = generate_recipe(recipe, given)
+    is_main = present_ranks().is_main
+    if is_main:
+        show_rows(made)
+    leave_ranks()
+    return is_main
+
+
 def _run(given: dict[str, str]) -> None:
-    from mlflow_mcq.recipe import run_recipe
+    from mlflow_mcq.launch import launch_generation, number_of_processes
+    from mlflow_mcq.ranks import launched_ranks
+    from mlflow_mcq.recipe import load_recipe, run_recipe
     from mlflow_mcq.terminal import show_results
 
-    show_results(run_recipe(given.pop("recipe"), given))
+    n_processes = number_of_processes(given.pop("num_processes"))
+    recipe = given.pop("recipe")
+    if n_processes > 1:
+        load_recipe(recipe, given)  # refused once, and not by every process
+        launch_generation(recipe, given, n_processes)
+    elif launched_ranks() > 1 and not _make_rows(recipe, given):
+        return  # grading and MLflow are the main process's
+    show_results(run_recipe(recipe, given))
 
 
 def _regrade(given: dict[str, str]) -> None:
@@ -120,7 +154,7 @@ def _number(text: str, name: str, kind: Callable[[str], _N], default: _N) -> _N:
         raise SettingsError(name, "must be a number", text) from None
 
 
-_COMMANDS = {"run": _run, "regrade": _regrade, "compare": _compare}
+_COMMANDS = {"run": _run, "generate": _generate, "regrade": _regrade, "compare": _compare}
 
 
 if __name__ == "__main__":

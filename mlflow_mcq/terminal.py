@@ -11,9 +11,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from mlflow_mcq.comparison.compare import Comparison
+from mlflow_mcq.generation import ArmRows
 from mlflow_mcq.recipe import ArmResult
 
-__all__ = ["show_comparison", "show_results"]
+__all__ = ["show_comparison", "show_results", "show_rows"]
 
 _COLUMNS = {
     "acc": "accuracy",
@@ -64,6 +65,19 @@ def show_comparison(found: Comparison, console: Console | None = None) -> None:
             console.print(f"  [bold]alarms[/bold]: {', '.join(found.alarms[arm])}", soft_wrap=True)
     console.print(f"Comparison: run {found.run_id}, open mcq_report.html", soft_wrap=True)
     console.print(_ui_line(), soft_wrap=True)
+
+
+def show_rows(made: Sequence[ArmRows], console: Console | None = None) -> None:
+    """Print for each arm how many rows were there, were made, and have no answer."""
+    console = console or Console()
+    for one in made:
+        name = escape(one.name)
+        if one.skipped:
+            console.print(f"{name}: nothing is generated ahead, since {one.skipped}")
+            continue
+        n_made = one.n_rows - one.n_found - one.n_missing
+        lost = f", {one.n_missing} have no answer" if one.n_missing else ""
+        console.print(f"{name}: {one.n_rows} rows, {one.n_found} found, {n_made} made{lost}")
 
 
 def _graders(result: ArmResult) -> list[str]:

@@ -27,7 +27,9 @@ _DATA = {"columns", "several_gold", "layout", "on_bad_rows", "limit", "shard"}
 # The seed stays out: it draws samples of rows to check, too.
 _MAKING = set(Settings.model_fields) - READERS - _DATA - {"seed"}
 
-__all__ = ["engine_of", "kept", "logged_model_id", "speaks_chat", "stored_answers"]
+__all__ = [
+    "engine_of", "kept", "logged_model_id", "rows_name", "speaks_chat", "stored_answers",
+]  # fmt: skip
 
 
 def engine_of(model: Any, settings: Settings, output_column: str | None = None) -> Engine:
@@ -86,18 +88,23 @@ def kept(
     Raises:
         StoreError: The same evaluation is under way already, or the folder cannot be used.
     """
+    name = rows_name(engine, requests, settings)
+    journal = None if name is None else open_journal(settings.cache, name)
+    if journal is None or not isinstance(engine, ChatEngine):
+        return engine, journal
+    return KeptEngine(engine, journal.rows), journal
+
+
+def rows_name(engine: Engine, requests: Sequence[Request], settings: Settings) -> str | None:
+    """Sixteen hex digits over all that decides the rows; None where none may be kept."""
     stored = isinstance(engine, StoredEngine)
     if not stored and not _named_for_good(engine):
-        return engine, None
+        return None
     items = {request.prompt.item.id: request.prompt.item for request in requests}
     texts = engine.digest if isinstance(engine, StoredEngine) else ""
     origin = str(getattr(getattr(engine, "chat", None), "origin", ""))
     parts = (engine.fingerprint, origin, texts, settings.fingerprint, data_digest(items.values()))
-    name = hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]
-    journal = open_journal(settings.cache, name)
-    if journal is None or not isinstance(engine, ChatEngine):
-        return engine, journal
-    return KeptEngine(engine, journal.rows), journal
+    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]
 
 
 def _named_for_good(engine: Engine) -> bool:

@@ -6,11 +6,49 @@ from collections.abc import Iterator, Sequence
 
 from mlflow_mcq.doors import Chat
 from mlflow_mcq.engines.chat_engine import ChatEngine
-from mlflow_mcq.records import Decoding, Generation, Request
+from mlflow_mcq.records import Decoding, Generation, Reply, Request
 from mlflow_mcq.store.row_key import row_key
 from mlflow_mcq.store.row_store import RowStore
 
-__all__ = ["KeptEngine"]
+__all__ = ["FoundEngine", "KeptEngine", "identity_of"]
+
+NOT_MADE = "not made yet"
+"""Error of a row that is not on disk."""
+
+
+def identity_of(engine: ChatEngine | KeptEngine) -> str:
+    """The model as it stands in the key of its rows, its weights included."""
+    return f"{engine.fingerprint} {getattr(engine.chat, 'origin', '')}"
+
+
+class FoundEngine:
+    """Answers from the rows on disk alone; one that is not there has the error `NOT_MADE`.
+
+    Args:
+        engine: Whose rows they are.
+        rows: Where they are kept.
+        replies: Entered with every reply that is found, by its key.
+    """
+
+    def __init__(
+        self,
+        engine: ChatEngine | KeptEngine,
+        rows: RowStore,
+        replies: dict[bytes, Reply] | None = None,
+    ) -> None:
+        self.fingerprint: str = engine.fingerprint
+        self.speaks_chat: bool = engine.speaks_chat
+        self._identity, self._rows, self._replies = identity_of(engine), rows, replies
+
+    def generate(self, requests: Sequence[Request], decoding: Decoding) -> Iterator[Generation]:
+        """Yield every row in order, made or not."""
+        for request in requests:
+            key = row_key(self._identity, request, decoding)
+            reply = self._rows.get(key)
+            if reply is not None and self._replies is not None:
+                self._replies[key] = reply
+            found = reply or Reply(None, NOT_MADE)
+            yield Generation(request.prompt, request.repeat, found, engine=self.fingerprint)
 
 
 class KeptEngine:
@@ -44,7 +82,7 @@ class KeptEngine:
             ModelError: Not a single row that had to be made has an answer.
             StoreError: A row cannot be kept; those before it are.
         """
-        identity = f"{self.fingerprint} {getattr(self.chat, 'origin', '')}"
+        identity = identity_of(self)
         keys = {request.key: row_key(identity, request, decoding) for request in requests}
         fresh = []
         for request in requests:

@@ -67,7 +67,7 @@ def run_arm(recipe: Recipe, arm: ArmSpec, frame: pd.DataFrame, comparison: str) 
         warnings.filterwarnings("ignore", message="Hint: Inferred schema contains integer")
         mlflow.log_params({"mcq.arm": arm.name, "mcq.model": shown_model(model)})
         result = mlflow.models.evaluate(
-            model=_handle(model, checked),
+            model=handle_of(model, checked),
             data=data,
             model_type="multiple-choice",
             evaluators=evaluators,
@@ -142,7 +142,8 @@ def _no_bar() -> Iterator[None]:
         switch.unset()
 
 
-def _handle(model: Model | None, settings: Settings) -> Any:
+def handle_of(model: Model | None, settings: Settings) -> Any:
+    """What MLflow accepts, from how a recipe names a model."""
     if isinstance(model, RemoteSpec):
         return remote_model(**model.model_dump())
     if isinstance(model, str) and not re.match(r"[a-z0-9_+-]+:/", model):

@@ -21,7 +21,7 @@ from mlflow_mcq.cache_home import cache_home
 from mlflow_mcq.errors import StoreError
 from mlflow_mcq.store.row_store import RowStore
 
-__all__ = ["Journal", "open_journal"]
+__all__ = ["Journal", "folder_of", "open_journal"]
 
 _DAYS_KEPT = 14
 _HOLDER = "holder.json"
@@ -76,13 +76,19 @@ def open_journal(cache: str, name: str) -> Journal | None:
     Raises:
         StoreError: The same run is under way already, or the folder cannot be used.
     """
+    folder = folder_of(cache, name)
+    if folder is None:
+        return None
+    if cache == "run":
+        _sweep(folder.parent)
+    return Journal(folder, own=cache == "run")
+
+
+def folder_of(cache: str, name: str) -> Path | None:
+    """The folder that `open_journal` uses; None where nothing is kept."""
     if cache == "off":
         return None
-    if cache != "run":
-        return Journal(Path(cache).expanduser(), own=False)
-    home = cache_home() / "runs"
-    _sweep(home)
-    return Journal(home / name, own=True)
+    return cache_home() / "runs" / name if cache == "run" else Path(cache).expanduser()
 
 
 def _locked(folder: Path) -> FileLock:

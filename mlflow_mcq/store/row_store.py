@@ -121,6 +121,12 @@ class RowStore:
         self._places[key] = (len(self._files) - 1, self._mine.append(key, reply))
         return True
 
+    def refresh(self) -> None:
+        """Find the rows that other processes have written since this one looked."""
+        for path in sorted(self.folder.glob(f"*{_SUFFIX}")):
+            if path != self._path:
+                self._enter(path)
+
     def close(self) -> None:
         """Let go of all files; everything is on the disk then."""
         for file in self._open.values():
@@ -130,7 +136,8 @@ class RowStore:
             self._mine.close()
 
     def _enter(self, path: Path) -> None:
-        number = len(self._files)
-        self._files.append(path)
+        if path not in self._files:
+            self._files.append(path)
+        number = self._files.index(path)
         for key, place in scan(path):
             self._places.setdefault(key, (number, place))

@@ -1,0 +1,268 @@
+"""The rows of a recipe made ahead, by one process or by all that a launcher has started.
+
+What is made is kept on disk, where the run of the same recipe finds it: generation may
+take many GPUs and several machines, and everything after it takes one process.
+
+1. The main rank looks which items lack a row. A restart, or another number of ranks, does
+   only these.
+2. Items are cut into chunks, large ones first. A rank draws the number of its next chunk
+   from a shared counter, so a slow rank holds up nobody, and nobody waits for anybody.
+3. Each rank writes to a file of its own in one folder; a row's key is a hash of its content.
+4. Rows that the main rank still lacks travel there: where ranks share no file system.
+
+Which rank makes a row, and beside which others, does not change it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mlflow_mcq.datasets.frame import items_of
+from mlflow_mcq.datasets.human_label import refuse_human_labels
+from mlflow_mcq.datasets.reading import read_data
+from mlflow_mcq.datasets.sources import load_data
+from mlflow_mcq.engines.chat_engine import ChatEngine
+from mlflow_mcq.engines.kept import FoundEngine, KeptEngine
+from mlflow_mcq.engines.local import LocalChat
+from mlflow_mcq.errors import ModelError
+from mlflow_mcq.experiment.running import arm_settings, handle_of
+from mlflow_mcq.experiment.spec import ArmSpec, Recipe
+from mlflow_mcq.pipeline import generate, requests_for
+from mlflow_mcq.ranks import Ranks, join_ranks
+from mlflow_mcq.recipe import load_recipe
+from mlflow_mcq.records import Reply, Request
+from mlflow_mcq.settings import Settings
+from mlflow_mcq.store.journal import Journal, folder_of, open_journal
+from mlflow_mcq.store.row_key import row_key
+from mlflow_mcq.store.row_store import RowStore
+from mlflow_mcq.unwrap import engine_of, rows_name, speaks_chat
+
+__all__ = ["ArmRows", "chunk_ends", "generate_recipe"]
+
+_LEAST_ITEMS = 8
+"""A smaller chunk costs more in reading shared beginnings again than it evens out."""
+
+_TOGETHER = 4096
+"""Items whose rows travel at a time, so that a million do not lie in memory at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArmRows:
+    """What has become of the rows of one arm.
+
+    Attributes:
+        name: Of the arm.
+        n_rows: How many it has.
+        n_found: How many were there already.
+        n_missing: How many have no answer; a run asks for them again.
+        skipped: Why none were made ahead; empty where they were.
+    """
+
+    name: str
+    n_rows: int = 0
+    n_found: int = 0
+    n_missing: int = 0
+    skipped: str = ""
+
+
+def generate_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) -> list[ArmRows]:
+    """Make the rows of every arm of a recipe and keep them for its run.
+
+    Every rank calls it, and all return the same.
+
+    Args:
+        path: As in `mlflow_mcq.run_recipe`.
+        overrides: Likewise.
+
+    Raises:
+        McqError: The recipe is not usable, ranks disagree, or not one row has an answer.
+    """
+    recipe = load_recipe(path, overrides)
+    ranks = join_ranks()
+    return [_arm_rows(recipe, arm, ranks) for arm in recipe.arms]
+
+
+def chunk_ends(n_items: int, n_ranks: int) -> list[int]:
+    """Where chunks end: one past the last item of each.
+
+    Each is a third of what would be every rank's share of the rest: large ones first, whose
+    shared beginnings are read once, and small ones at the end, so that ranks end together.
+
+    Args:
+        n_items: Items to share out.
+        n_ranks: Processes that draw chunks; a single one takes everything at once.
+
+    Example:
+        >>> chunk_ends(100, 2)
+        [16, 30, 41, 50, 58, 66, 74, 82, 90, 98, 100]
+        >>> chunk_ends(100, 1), chunk_ends(0, 4)
+        ([100], [])
+    """
+    ends: list[int] = []
+    done = 0
+    while done < n_items:
+        rest = n_items - done
+        size = rest if n_ranks == 1 else max(_LEAST_ITEMS, rest // (3 * n_ranks))
+        done = min(n_items, done + size)
+        ends.append(done)
+    return ends
+
+
+def _arm_rows(recipe: Recipe, arm: ArmSpec, ranks: Ranks) -> ArmRows:
+    settings = arm_settings(recipe, arm)
+    model = recipe.model_of(arm)
+    if model is None:
+        return ArmRows(arm.name, skipped="its answers are in the data")
+    if settings.cache == "off":
+        return ArmRows(arm.name, skipped='with cache: "off" no row is kept')
+    engine = _engine(model, settings)
+    if engine is None:
+        return ArmRows(arm.name, skipped="what the model is cannot be told from its name")
+    frame = load_data(*recipe.source_of(arm))
+    rows = list(read_data(frame, settings, None, None).rows)
+    refuse_human_labels(rows, settings.columns)
+    requests = requests_for(items_of(rows), settings, chat=speaks_chat(engine, settings))
+    if not isinstance(engine.chat, LocalChat):
+        # A server is asked by one process: what it bears is bounded for that one.
+        work = _Work(arm.name, engine, requests, settings, Ranks())
+        return ranks.from_main(work.done)
+    _agree(engine, requests, settings, ranks)
+    return _Work(arm.name, engine, requests, settings, ranks).done()
+
+
+def _engine(model: Any, settings: Settings) -> ChatEngine | None:
+    """The engine that a run of the recipe would use; None where it keeps no rows."""
+    import mlflow.pyfunc
+
+    handle = handle_of(model, settings)
+    if isinstance(handle, str):
+        handle = mlflow.pyfunc.load_model(handle)
+        engine = engine_of(handle, settings)
+    else:
+        engine = handle.engine
+    return engine if isinstance(engine, ChatEngine) else None
+
+
+def _agree(
+    engine: ChatEngine, requests: Sequence[Request], settings: Settings, ranks: Ranks
+) -> None:
+    """Check that all ranks have one model and one list of prompts.
+
+    Raises:
+        ModelError: They do not; their rows would be those of no single model.
+    """
+    chat: Any = engine.chat
+    # Where weights lie on the main rank's machine names them for all: on another one the
+    # same files have other dates.
+    chat.origin = ranks.from_main(lambda: chat.origin)
+    digest = hashlib.sha256()
+    for request in requests:
+        digest.update(row_key(engine.fingerprint, request, settings.decoding))
+    ranks.agree("model", engine.fingerprint, "Give every machine the same files.")
+    ranks.agree("data, settings or examples", digest.hexdigest()[:12], "Give all the same files.")
+
+
+class _Work:
+    """One arm as one rank sees it."""
+
+    def __init__(
+        self,
+        arm: str,
+        engine: ChatEngine,
+        requests: Sequence[Request],
+        settings: Settings,
+        ranks: Ranks,
+    ) -> None:
+        self._arm, self._engine, self._settings, self._ranks = arm, engine, settings, ranks
+        self._items: dict[str, list[Request]] = {}
+        for request in requests:
+            self._items.setdefault(request.prompt.item.id, []).append(request)
+        self._n_rows = len(requests)
+        self._failure = ""
+
+    def done(self) -> ArmRows:
+        """Make what is missing, together with the other ranks."""
+        name = rows_name(self._engine, self._all(self._items), self._settings) or ""
+        journal: list[Journal | None] = []
+        # First on the main rank: it takes the lock of the folder, or says who has it.
+        self._ranks.from_main(lambda: journal.append(open_journal(self._settings.cache, name)))
+        if journal and journal[0] is not None:
+            try:
+                return self._with(journal[0].rows)
+            finally:
+                journal[0].close(finished=False)
+        with closing(RowStore(folder_of(self._settings.cache, name) or "")) as rows:
+            return self._with(rows)
+
+    def _with(self, rows: RowStore) -> ArmRows:
+        n_before, pending = self._settled(rows)
+        self._make(rows, pending)
+        if not self._ranks.is_main:
+            rows.close()  # on the disk, before the main rank looks
+        self._ranks.wait()
+        n_missing, pending = self._settled(rows, refresh=True)
+        failures = self._ranks.gather(self._failure)
+
+        def check() -> None:
+            if n_missing == self._n_rows and any(failures):
+                raise ModelError(f"arm {self._arm!r}", next(filter(None, failures)))
+
+        self._ranks.from_main(check)
+        return ArmRows(self._arm, self._n_rows, self._n_rows - n_before, n_missing)
+
+    def _make(self, rows: RowStore, pending: Sequence[str]) -> None:
+        """Draw chunks and answer them until none is left."""
+        ends = chunk_ends(len(pending), self._ranks.size)
+        draw = self._ranks.ticket()
+        while (number := draw()) < len(ends):
+            begin = ends[number - 1] if number else 0
+            chunk = self._all(pending[begin : ends[number]])
+            try:
+                generate(KeptEngine(self._engine, rows), chunk, self._settings)
+            except ModelError as error:
+                # All rows of a chunk failed; others may not, and a run asks for these again.
+                self._failure = self._failure or str(error)
+
+    def _settled(self, rows: RowStore, refresh: bool = False) -> tuple[int, list[str]]:
+        """How many rows there are not, and the items that lack them.
+
+        Rows that only other ranks have come to the main one first.
+        """
+
+        def look() -> tuple[int, list[str]]:
+            if refresh:
+                rows.refresh()
+            return self._missing(rows)
+
+        n_missing, pending = self._ranks.from_main(look)
+        if self._ranks.size == 1 or not pending:
+            return n_missing, pending
+        for begin in range(0, len(pending), _TOGETHER):
+            mine: dict[bytes, Reply] = {}
+            if not self._ranks.is_main:
+                self._missing(rows, pending[begin : begin + _TOGETHER], mine)
+            for replies in self._ranks.gather(mine):
+                for key, reply in replies.items():
+                    rows.put(key, reply)
+        return self._ranks.from_main(lambda: self._missing(rows))
+
+    def _missing(
+        self,
+        rows: RowStore,
+        items: Sequence[str] | None = None,
+        replies: dict[bytes, Reply] | None = None,
+    ) -> tuple[int, list[str]]:
+        """Rows of these items (None: of all) that are not on disk; what is goes to ``replies``."""
+        found = FoundEngine(self._engine, rows, replies)
+        asked = self._all(self._items if items is None else items)
+        answers = generate(found, asked, self._settings)
+        lacking = [answer.prompt.item.id for answer in answers if answer.reply.text is None]
+        return len(lacking), list(dict.fromkeys(lacking))
+
+    def _all(self, items: Sequence[str] | dict[str, list[Request]]) -> list[Request]:
+        return [request for item in items for request in self._items[item]]

@@ -1,0 +1,129 @@
+"""Jobs for several processes, and how tests start them.
+
+Processes are forked off a server that has loaded torch once; when one dies the others are
+ended, as the agent of torch elastic does it.
+"""
+
+from __future__ import annotations
+
+import multiprocessing as mp
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Mapping
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+_HERE = str(Path(__file__).parent)
+_GUARD_S = 120  # a dead-lock must fail, not hang
+Told = dict[int, Any]
+
+
+def on_ranks(n: int, job: Callable[..., Any], *arguments: Any) -> Told:
+    """What a job returned or raised on each rank; ranks that died are left out."""
+    context = _server()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    processes, pipes = [], {}
+    for rank in range(n):
+        mine, theirs = context.Pipe(duplex=False)
+        process = context.Process(target=_rank, args=(rank, n, port, theirs, job, arguments))
+        process.start()
+        theirs.close()
+        processes.append(process)
+        pipes[rank] = mine
+    told: Told = {}
+    try:
+        while pipes:
+            ready = wait([*pipes.values()], timeout=_GUARD_S)
+            assert ready, f"ranks {sorted(pipes)} hang"
+            for rank in [rank for rank, pipe in pipes.items() if pipe in ready]:
+                pipe = pipes.pop(rank)
+                try:
+                    told[rank] = pipe.recv()
+                except EOFError:
+                    return told
+    finally:
+        for process in processes:
+            if not told.keys() >= set(range(n)):
+                process.kill()
+            process.join()
+    return told
+
+
+def _server() -> Any:
+    from multiprocessing import forkserver
+
+    context = mp.get_context("forkserver")
+    context.set_forkserver_preload(["rank_preload"])
+    before = os.environ.get("PYTHONPATH")
+    # Python 3.11 starts the server with no other path, and passes over what it cannot load.
+    os.environ["PYTHONPATH"] = os.pathsep.join([_HERE, *sys.path])
+    try:
+        forkserver.ensure_running()
+    finally:
+        os.environ.pop("PYTHONPATH")
+        if before is not None:
+            os.environ["PYTHONPATH"] = before
+    return context
+
+
+def _rank(rank: int, n: int, port: int, pipe: Any, job: Callable[..., Any], given: Any) -> None:
+    os.environ |= {
+        "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(n),
+        "LOCAL_WORLD_SIZE": str(n), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
+        "OMP_NUM_THREADS": "1",
+    }  # fmt: skip
+    from mlflow_mcq.errors import McqError
+    from mlflow_mcq.ranks import leave_ranks
+
+    try:
+        found = job(rank, *given)
+    except McqError as error:
+        found = error
+    pipe.send(found)
+    leave_ranks()
+
+
+def generate_job(
+    rank: int, recipes: Mapping[int, str], caches: Mapping[int, str], killed_after: int | None
+) -> Any:
+    """Make the rows of a recipe; rank 1 may be killed after so many of its own."""
+    from mlflow_mcq.generation import generate_recipe
+    from mlflow_mcq.store.row_store import RowStore
+
+    os.environ["MLFLOW_MCQ_CACHE"] = caches.get(rank, caches[0])
+    if rank == 1 and killed_after is not None:
+        put, left = RowStore.put, iter(range(killed_after))
+
+        def fatal(self: RowStore, *row: Any) -> bool:
+            if next(left, None) is None:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return put(self, *row)
+
+        RowStore.put = fatal  # type: ignore[method-assign]
+    return generate_recipe(recipes.get(rank, recipes[0]))
+
+
+def written_recipe(folder: Path, n_items: int, model: str, **more: Any) -> Path:
+    """A recipe over so many items, in a folder that holds nothing else."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = [
+        {"id": f"q{n}", "question": f"Which is number {n}?", "answer": n % 3,
+         "options": [f"the {n + k}." for k in range(3)]}
+        for n in range(n_items)
+    ]  # fmt: skip
+    recipe = {
+        "name": "trial", "data": "items.json", "model": model, "evaluators": ["mcq_regex"],
+        "orientations": "rotations", "max_new_tokens": 6, "arms": [{"name": "one"}], **more,
+    }  # fmt: skip
+    import json
+
+    (folder / "items.json").write_text(json.dumps(rows), encoding="utf-8")
+    (folder / "recipe.yaml").write_text(yaml.safe_dump(recipe), encoding="utf-8")
+    return folder / "recipe.yaml"

@@ -1,0 +1,9 @@
+"""Loaded once by the server that test processes are forked from."""
+
+import accelerate  # noqa: F401
+import torch
+import transformers
+from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM  # noqa: F401
+
+torch.set_num_threads(1)
+transformers.utils.logging.disable_progress_bar()
