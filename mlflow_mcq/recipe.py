@@ -117,7 +117,7 @@ def _locate(given: dict[str, Any], folder: Path) -> None:
             place["data"] = located(place["data"], folder)
         grid = place.get("grid")
         varied = grid.get("data") if isinstance(grid, dict) else None
-        if isinstance(varied, dict):
+        if isinstance(grid, dict) and isinstance(varied, dict):
             grid["data"] = {name: located(source, folder) for name, source in varied.items()}
         shots = place.get("few_shot")
         if isinstance(shots, dict) and "path" in shots:

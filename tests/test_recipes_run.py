@@ -68,5 +68,4 @@ NEED_NO_JUDGE = [
 @pytest.mark.parametrize("recipe", NEED_NO_JUDGE)
 def test_recipes_that_need_no_judge(recipe: str, run: Any) -> None:
     results, client, _ = run(recipe)
-    print(recipe, len(results), results[0].metrics.get("regex_bounded/accuracy"))
     assert all(client.get_run(r.run_id).data.tags["mcq.status"] == "finished" for r in results)
