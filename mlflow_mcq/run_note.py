@@ -34,7 +34,8 @@ def summary_note(values: Mapping[str, float], alarms: Sequence[Alarm]) -> str:
         alarms: Those that fired.
 
     Example:
-        >>> print(summary_note({"judge/accuracy": 0.5, "judge/n_rows": 8.0}, []).splitlines()[2])
+        >>> note = summary_note({"judge/accuracy": 0.5, "judge/n_rows": 8.0}, [])
+        >>> print(note.splitlines()[2].replace(" &nbsp;", ""))
         | judge | 0.500 | – | – | – | – | – | 8 |
     """
     graders = [name[: -len("/accuracy")] for name in values if name.endswith("/accuracy")]
@@ -78,7 +79,9 @@ def escaped(text: str) -> str:
 
 def table_lines(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """A Markdown table."""
-    lines = [list(columns), ["---"] * len(columns), *([escaped(c) for c in r] for r in rows)]
+    # MLflow's page leaves no space between columns.
+    cells = [[f"{cell} &nbsp;" for cell in map(escaped, row)] for row in (columns, *rows)]
+    lines = [cells[0], ["---"] * len(columns), *cells[1:]]
     return ["| " + " | ".join(line) + " |" for line in lines]
 
 

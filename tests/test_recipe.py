@@ -192,7 +192,7 @@ def test_an_arm_of_other_data_is_left_out_and_said(
         results = run_recipe(served)
     tags = MlflowClient().get_run(comparison_of(results)).data.tags
     assert tags["mcq.arms"].split(",") == [r.run_id for r in results[:2]]
-    assert "'elsewhere' share no graded row" in caplog.text
+    assert "'elsewhere': share no graded row" in caplog.text
 
 
 def test_the_comparison_has_a_run_of_its_own(served: Path) -> None:

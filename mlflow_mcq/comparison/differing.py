@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 
 import pandas as pd
 
 from mlflow_mcq.comparison.arms import StoredArm
 
-__all__ = ["differing_rows", "page_of", "row_keys"]
+_WORDS = {"CORRECT": "right", "INCORRECT": "wrong", "OTHER": "OTHER"}
+__all__ = ["differing_rows", "drawn_by", "page_of", "row_keys"]
 
 
 def row_keys(frame: pd.DataFrame) -> pd.Series[str]:
@@ -24,10 +26,15 @@ def row_keys(frame: pd.DataFrame) -> pd.Series[str]:
     return pd.Series(keys, index=frame.index, dtype=object)
 
 
+def drawn_by(key: str) -> str:
+    """What rows are sorted by to be drawn: it depends on the row alone."""
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 def differing_rows(arms: Sequence[StoredArm], grader: str) -> pd.DataFrame:
     """Rows that some arm reads otherwise than the baseline: another verdict or choice.
 
-    Kinds of change take turns, so that the first rows show all of them.
+    Kinds of change take turns in a fixed draw, so that the first rows show all of them.
 
     Args:
         arms: The baseline, then the others.
@@ -49,10 +56,14 @@ def differing_rows(arms: Sequence[StoredArm], grader: str) -> pd.DataFrame:
         both = before.notna() & after.notna()
         moved = both & (before != after)
         other = both & (table[f"choices: {base}"] != table[f"choices: {arm.name}"])
-        kinds = (before + " to " + after).where(moved, "another wrong option")
+        said = before.map(_WORDS) + " to " + after.map(_WORDS)
+        kinds = said.where(moved, "another wrong option")
         change = change.mask((change == "") & (moved | other), kinds)
         differs |= moved | other
     found = table[differs].assign(change=change[differs])
+    # In a fixed draw: in the order of the data all the first rows would be of one item.
+    drawn = found["key"].map(drawn_by)
+    found = found.iloc[drawn.argsort(kind="stable")]
     turn = found.groupby("change").cumcount()
     found = found.assign(turn=turn).sort_values(["turn", "change"], kind="stable")
     return found[[*_columns(arms), "key"]].set_index("key")

@@ -29,7 +29,10 @@ _LONGEST_TEXT = 1_200
 _MOST_CHARS = 2_000_000
 _MOST_DELTAS = 400
 _PLACEHOLDER = "#010203"  # what becomes the colour of text, light or dark
-_NOT_SHOWN = {"note", "test", "baseline", "bootstrap_low", "bootstrap_high"}
+_NOT_SHOWN = {
+    "note", "test", "baseline", "bootstrap_low", "bootstrap_high", "detectable",
+    "items_to_settle",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,7 +129,7 @@ def _rows(differing: pd.DataFrame, names: Sequence[str]) -> list[dict[str, Any]]
         n_chars += len(page) + sum(len(text) for one in said for text in one.values())
         if n_chars > _MOST_CHARS:
             break
-        rows.append({"id": row["row_id"], "page": page, "said": said})
+        rows.append({"id": row["row_id"], "change": row["change"], "page": page, "said": said})
     return rows
 
 

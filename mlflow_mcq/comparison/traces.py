@@ -7,7 +7,6 @@ assessments in it, and the spans of an arm follow in one batch.
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import logging
 import secrets
@@ -23,7 +22,7 @@ from mlflow.exceptions import MlflowException
 from mlflow.tracing.client import TracingClient
 
 from mlflow_mcq.comparison.arms import StoredArm
-from mlflow_mcq.comparison.differing import page_of, row_keys
+from mlflow_mcq.comparison.differing import drawn_by, page_of, row_keys
 from mlflow_mcq.table import storable
 
 __all__ = ["log_traces", "sampled_keys"]
@@ -76,15 +75,11 @@ def sampled_keys(
         shared &= set(row_keys(arm.grades[grader]))
     telling = [key for key in differing if key in shared]
     graders = {key for arm in arms for key in _read_differently(arm)} & shared
-    telling += sorted(graders - set(telling), key=_drawn)
-    rest = sorted(shared - set(telling), key=_drawn)
+    telling += sorted(graders - set(telling), key=drawn_by)
+    rest = sorted(shared - set(telling), key=drawn_by)
     n_telling = max(round(n_rows * _SHARE_DIFFERING), n_rows - len(rest))
     first = telling[:n_telling]
     return [*first, *rest[: n_rows - len(first)]]
-
-
-def _drawn(key: str) -> bytes:
-    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
 
 
 def _read_differently(arm: StoredArm) -> set[str]:
@@ -104,7 +99,7 @@ def _log_arm(arm: StoredArm, grader: str, keys: Sequence[str]) -> int:
     spans = []
     now = time.time_ns()
     for place, key in enumerate(keys):
-        name = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        name = drawn_by(key)[:16]
         if name in known:
             continue
         # The page shows the newest first: what stands first here must be the newest.
