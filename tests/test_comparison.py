@@ -148,7 +148,7 @@ def test_links_lead_both_ways_and_a_users_words_stay(
         assert compared.run_id in theirs["mcq.compared_in"].split(",")
         note = theirs["mlflow.note.content"]
         assert note.startswith(f"words of {arm}")
-        assert "| judge |" in note
+        assert "| judge &nbsp; |" in note
         assert compared.run_id in note
 
 
