@@ -148,7 +148,7 @@ def test_links_lead_both_ways_and_a_users_words_stay(
         assert compared.run_id in theirs["mcq.compared_in"].split(",")
         note = theirs["mlflow.note.content"]
         assert note.startswith(f"words of {arm}")
-        assert "| judge |" in note
+        assert "| judge &nbsp; |" in note
         assert compared.run_id in note
 
 
@@ -357,3 +357,18 @@ def test_a_report_of_ten_thousand_rows_and_long_answers_stays_small(
     }
     table = pd.DataFrame([row] * 10_000)
     assert 0 < len(json.dumps(_rows(table, names))) < 4_000_000
+
+
+def test_the_result_of_an_evaluation_goes_through_mlflows_own_gate(runs: dict[str, str]) -> None:
+    result = mlflow_mcq.evaluate(
+        lambda frame: ["A"] * len(frame), items(4), evaluators="mcq_regex", lint=False, cache="off"
+    )
+    assert result.metrics["regex_bounded/accuracy"] == 0.25
+
+    def gate(least: float) -> None:
+        wanted = mlflow.models.MetricThreshold(threshold=least, greater_is_better=True)
+        mlflow.validate_evaluation_results({"regex_bounded/accuracy": wanted}, result)
+
+    gate(0.2)
+    with pytest.raises(MlflowException, match="regex_bounded/accuracy"):
+        gate(0.3)
