@@ -34,8 +34,12 @@ def record(
     summary = comparison_numbers(results)
     log.metrics(summary.values)
     reasons = {**summary.undefined, **summary.notes}
+    lacking: dict[tuple[str, str], list[str]] = {}
     for name, numbers in arm_numbers(results, recipe.baseline).items():
-        reasons |= {f"{name}: {key}": why for key, why in numbers.undefined.items()}
+        for key, why in numbers.undefined.items():
+            lacking.setdefault((key, why), []).append(name)
+    # One line for all arms of a sweep that lack a number for one reason.
+    reasons |= {f"{key} of {', '.join(names)}": why for (key, why), names in lacking.items()}
     rows = [
         {"metric": name, "value": summary.values.get(name), "note": reasons.get(name, "")}
         for name in {**summary.values, **reasons}
