@@ -18,6 +18,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import aiohttp  # noqa: F401  here, or every fork would import it anew
+import certifi  # noqa: F401
 from fake_server import FakeServer
 
 from mlflow_mcq.engines.chat_engine import ChatEngine
@@ -134,8 +136,12 @@ def main() -> None:
                 pid = forked(urls, name, folder / name)
                 time.sleep(lots.uniform(0, span))
                 os.kill(pid, signal.SIGKILL)
-                found["killed"] += os.waitpid(pid, 0)[1] == signal.SIGKILL
-            os.waitpid(forked(urls, name, folder / name), 0)
+                killed = os.waitpid(pid, 0)[1] == signal.SIGKILL
+                found["killed"] += killed
+                if not killed:  # it came to its end first: another one would begin anew
+                    break
+            else:
+                os.waitpid(forked(urls, name, folder / name), 0)
             found["wrong"] += json.loads((folder / name).read_text()) != calm
         found["left_over"] = len(list((folder / "home" / "runs").iterdir()))
         for part, url in zip(("model", "judge"), urls, strict=True):
