@@ -252,5 +252,6 @@ def test_accelerate_generates_and_one_process_logs(
     assert main(["run", str(recipe), "--num-processes", "2"]) == 0
     assert capfd.readouterr().out.count("one: 60 rows, 0 found, 60 made") == 1
     client = mlflow.MlflowClient()
-    [run] = client.search_runs([e.experiment_id for e in client.search_experiments()])
+    homes = [e.experiment_id for e in client.search_experiments()]
+    [run] = client.search_runs(homes, "tags.`mcq.role` = 'arm'")
     assert run.data.metrics["generation/n_resumed"] == 60
