@@ -14,7 +14,7 @@ import mlflow
 import numpy as np
 import pandas as pd
 import pytest
-from fake_server import FakeServer, Script, garbage, rate_limited, server_error
+from fake_server import FakeServer, Script, garbage, rate_limited, refused, server_error
 from mlflow import MlflowClient
 from mlflow.exceptions import MlflowException
 
@@ -435,9 +435,10 @@ def test_a_judge_that_fails_is_neither_other_nor_incorrect(
 @pytest.mark.parametrize(
     ("fault", "errors"),
     [
-        pytest.param(rate_limited(), 0, id="429 is retried by the SDK"),
+        pytest.param(rate_limited(), 0, id="429 is asked again"),
         pytest.param("I would say CORRECT", 0, id="prose is asked again"),
-        pytest.param(garbage(), 1, id="garbage is a judge error"),
+        pytest.param(garbage(), 0, id="a broken body is asked again"),
+        pytest.param(refused(400, "too long"), 1, id="a refusal is a judge error"),
     ],
 )
 def test_single_judge_faults(
