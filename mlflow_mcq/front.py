@@ -92,8 +92,12 @@ def checked_settings(config: Mapping[str, Any], evaluators: Sequence[str]) -> Se
     return settings
 
 
-def usable_model(model: Any) -> Any:
+def usable_model(model: Any, batch_size: int = 8) -> Any:
     """What MLflow accepts, from what people write.
+
+    Args:
+        model: See `evaluate`.
+        batch_size: Rows at a time of a model that is loaded here.
 
     Raises:
         ModelError: A tuple that is not a model with its tokenizer.
@@ -101,9 +105,9 @@ def usable_model(model: Any) -> Any:
     if isinstance(model, tuple):
         if len(model) != 2:
             raise ModelError("model", "a tuple must be (model, tokenizer)", len(model))
-        return local_model(*model)
+        return local_model(*model, batch_size=batch_size)
     if isinstance(model, str) and not re.match(r"[a-z0-9_+-]+:/", model):
-        return local_model(model)
+        return local_model(model, batch_size=batch_size)
     return model
 
 

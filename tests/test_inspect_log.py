@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import struct
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import mlflow
 import pyarrow as pa
 import pytest
 
@@ -258,15 +256,6 @@ def test_damaged_bytes_are_a_fault_of_the_file(tmp_path: Path, packed: str) -> N
     path.write_bytes(whole[: place + 60] + b"\0" * 40 + whole[place + 100 :])
     with pytest.raises(DataError):
         from_inspect_log(path)
-
-
-@pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.chdir(tmp_path)
-    before = mlflow.get_tracking_uri()
-    mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/mlflow.db")
-    yield
-    mlflow.set_tracking_uri(before)
 
 
 def test_the_table_is_read_as_stored_answers(store: None, tmp_path: Path) -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import mlflow
 import pytest
 
 import mlflow_mcq
@@ -175,15 +173,6 @@ def test_files_of_another_kind(tmp_path: Path, content: str) -> None:
     path.write_text(content, encoding="utf-8")
     with pytest.raises(DataError):
         from_twinkle(path)
-
-
-@pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.chdir(tmp_path)
-    before = mlflow.get_tracking_uri()
-    mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/mlflow.db")
-    yield
-    mlflow.set_tracking_uri(before)
 
 
 def test_shuffled_runs_are_graded_as_one_arm(store: None, tmp_path: Path) -> None:

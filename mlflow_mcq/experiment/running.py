@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import mlflow
@@ -17,13 +15,14 @@ from mlflow.tracking.context.registry import resolve_tags
 
 from mlflow_mcq.datasets.built import built_name
 from mlflow_mcq.datasets.hub import SCHEME
-from mlflow_mcq.engines.handle import local_model, remote_model
+from mlflow_mcq.engines.handle import remote_model
 from mlflow_mcq.experiment.arm_result import ArmResult
 from mlflow_mcq.experiment.spec import ArmSpec, Model, Recipe, RemoteSpec, shown_model
 from mlflow_mcq.front import checked_settings, usable_model
 from mlflow_mcq.regrading import regrade
 from mlflow_mcq.settings import Settings
 from mlflow_mcq.statistics.pairing import with_order
+from mlflow_mcq.stored_run import stored_table
 
 __all__ = ["arm_settings", "experiment_id", "read_again", "run_arm"]
 
@@ -87,8 +86,7 @@ def read_again(old: Any, judge: Any, only: str | tuple[str, ...]) -> ArmResult:
     Raises:
         McqError: Nobody judges, or the run holds no answers.
     """
-    with _no_bar():
-        result = regrade(old.info.run_id, judge, only=only)
+    result = regrade(old.info.run_id, judge, only=only)
     params = {key: value for key, value in old.data.params.items() if key == "mcq.model"}
     MlflowClient().log_batch(
         result.run_id, params=[mlflow.entities.Param(k, v) for k, v in params.items()]
@@ -114,41 +112,16 @@ def _result(run_id: str, metrics: Mapping[str, float]) -> ArmResult:
 
 
 def _rows(run_id: str) -> pd.DataFrame:
-    client = MlflowClient()
-    with TemporaryDirectory() as folder, _no_bar():
-        # Without the texts: a comparison of many arms must fit in memory.
-        grades = pd.read_parquet(
-            client.download_artifacts(run_id, "mcq_grades.parquet", folder), columns=_GRADES
-        )
-        generations = pd.read_parquet(
-            client.download_artifacts(run_id, "mcq_generations.parquet", folder),
-            columns=["row_id", "order"],
-        )
-    return with_order(grades, generations)
-
-
-@contextmanager
-def _no_bar() -> Iterator[None]:
-    """Keep MLflow from drawing a bar for every table that is read back."""
-    from mlflow.environment_variables import MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR as switch
-
-    if switch.is_set():  # a user's own choice
-        yield
-        return
-    switch.set(False)
-    try:
-        yield
-    finally:
-        switch.unset()
+    # Without the texts: a comparison of many arms must fit in memory.
+    grades = stored_table(run_id, "mcq_grades", _GRADES)
+    return with_order(grades, stored_table(run_id, "mcq_generations", ["row_id", "order"]))
 
 
 def handle_of(model: Model | None, settings: Settings) -> Any:
     """What MLflow accepts, from how a recipe names a model."""
     if isinstance(model, RemoteSpec):
         return remote_model(**model.model_dump())
-    if isinstance(model, str) and not re.match(r"[a-z0-9_+-]+:/", model):
-        return local_model(model, batch_size=settings.batch_size)
-    return usable_model(model)
+    return usable_model(model, settings.batch_size)
 
 
 def _dataset(source: Any, frame: pd.DataFrame) -> Any:
