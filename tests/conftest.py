@@ -18,6 +18,10 @@ settings.load_profile("untimed")
 # Before transformers is imported by anything: no test may wait for a model hub.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # Before torch is imported: workers that each take every core make all of them slow.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 if TYPE_CHECKING:
     from mlflow_mcq.engines.local import LocalChat
 

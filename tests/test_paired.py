@@ -182,13 +182,6 @@ def test_mcnemar_by_counting(lost: int, won: int) -> None:
     assert found.mid_p == pytest.approx(min(1, 2 * tail - comb(n, k) / 2**n), abs=1e-9)
 
 
-def test_mcnemar_agrees_with_statsmodels() -> None:
-    tables = pytest.importorskip("statsmodels.stats.contingency_tables")
-    assert mcnemar(15, 4).exact_p == pytest.approx(
-        tables.mcnemar([[120, 15], [4, 81]], exact=True).pvalue, abs=1e-9
-    )
-
-
 def test_pairing_finds_what_two_separate_samples_do_not() -> None:
     """Most items are alike in both arms: only the few that differ speak."""
     base = np.array([[1]] * 130 + [[1]] * 14 + [[0]] * 3 + [[0]] * 73)

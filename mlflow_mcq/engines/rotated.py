@@ -41,7 +41,7 @@ from mlflow_mcq.records import Decoding
 
 __all__ = ["RotatedGenerator"]
 
-_MOST_SLOTS, _MOST_SLOTS_ELSEWHERE = {"cpu": 64}, 512
+_MOST_SLOTS, _MOST_SLOTS_ELSEWHERE = {"cpu": 96}, 512
 _PACK = {"cpu": 1024}
 _PACK_ELSEWHERE = 8192
 """Tokens that are read in one pass: enough to fill the processor, not more."""
