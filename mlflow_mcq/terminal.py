@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 import mlflow
@@ -14,7 +15,7 @@ from mlflow_mcq.comparison.compare import Comparison
 from mlflow_mcq.generation import ArmRows
 from mlflow_mcq.recipe import ArmResult
 
-__all__ = ["show_comparison", "show_results", "show_rows"]
+__all__ = ["show_comparison", "show_results", "show_rows", "ui_command"]
 
 _COLUMNS = {
     "acc": "accuracy",
@@ -89,8 +90,11 @@ def _cell(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-def _ui_line() -> str:
+def ui_command() -> str:
+    """What opens MLflow's pages: an address, or the command that starts the server."""
     uri = mlflow.get_tracking_uri()
-    if uri.startswith("http"):
-        return f"Look at the arms: {uri}"
-    return f"Look at the arms: mlflow ui --backend-store-uri {uri}"
+    return uri if uri.startswith("http") else f"mlflow ui --backend-store-uri {shlex.quote(uri)}"
+
+
+def _ui_line() -> str:
+    return f"Look at the arms: {ui_command()}"

@@ -1,0 +1,53 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import click
+
+__all__ = ["OVERRIDES", "judge_of", "options", "over_the_recipe"]
+
+_C = TypeVar("_C", bound=Callable[..., Any])
+
+_JUDGE = {
+    "judge-model": "The judge's name at its server, or its weights for a local judge.",
+    "judge-url": 'OpenAI-compatible server of the judge, or "local".',
+    "judge-key-env": "Name of the environment variable that holds the judge's key.",
+}
+
+OVERRIDES = {
+    "model": "Model of every arm: demo:smollm2, a folder, a hub name or a models:/ URI.",
+    **_JUDGE,
+    "data": "Data file (.jsonl, .json, .csv, .parquet) or a built set (nonsense:1000).",
+    "limit": "Number of items, drawn with the recipe's seed.",
+    "orientations": "as-is, swap, rotations, rotations:k or shuffles:k.",
+}
+"""What may be put over a recipe; an empty value leaves the recipe as it is."""
+
+
+def options(named: Mapping[str, str], metavar: str = "X") -> Callable[[_C], _C]:
+    """Text options by name and help; left out they are empty, as MLproject passes them."""
+
+    def decorate(command: _C) -> _C:
+        for name, text in reversed(list(named.items())):
+            command = click.option(f"--{name}", default="", metavar=metavar, help=text)(command)
+        return command
+
+    return decorate
+
+
+over_the_recipe = options(OVERRIDES)
+judge_options = options(_JUDGE)
+
+
+def judge_of(given: Mapping[str, str]) -> dict[str, str] | None:
+    """The judge's three names out of a command's options; None where none is given.
+
+    Example:
+        >>> judge_of({"judge_model": "m", "judge_url": "", "judge_key_env": ""})
+        {'model': 'm'}
+    """
+    words = {"judge_model": "model", "judge_url": "base_url", "judge_key_env": "api_key_env"}
+    return {name: given[key] for key, name in words.items() if given.get(key)} or None

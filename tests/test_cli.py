@@ -1,0 +1,150 @@
+"""The command line: what each command prints, for people and for machines, and its exit code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import mlflow
+import pandas as pd
+import pytest
+import yaml
+from fake_server import FakeServer, Script
+
+from mlflow_mcq.cli.recipes import shipped
+from mlflow_mcq.cli.root import COMMANDS, main
+
+RECIPES = Path(__file__).parent.parent / "recipes"
+ANSWERS = pd.DataFrame(
+    {
+        "question": ["Which metal is liquid at room temperature?", "Which star is nearest?"],
+        "A": ["copper", "the Sun"],
+        "B": ["mercury", "Sirius"],
+        "answer": ["B", "A"],
+        "generation": ["The answer is B.", "B, I believe."],
+    }
+)
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any]:
+    """Exit code and document of a command with --json."""
+    code = main([*arguments, "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda one: one.name)
+def test_every_command_explains_itself(command: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command.name, "--help"]) == 0
+    text = capsys.readouterr().out
+    assert "--json" in text
+    assert command.name == "ui-hint" or f"mlflow_mcq {command.name}" in text.replace("-mcq", "_mcq")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "wanted"),
+    [
+        pytest.param(["spin"], 2, "No such command", id="command"),
+        pytest.param(["run"], 2, "Missing argument", id="argument"),
+        pytest.param(["run", "x.yaml", "--modle", "m"], 2, "--model", id="option"),
+        pytest.param(["run", "nowhere.yaml"], 2, "nowhere.yaml", id="recipe"),
+        pytest.param(["recipes", "dmeo"], 2, "answer_moving", id="shipped"),
+        pytest.param(["exam"], 2, "judge", id="judge"),
+        pytest.param(["grade", "x.jsonl", "--stored-by", "helm"], 2, "twinkle", id="harness"),
+    ],
+)
+def test_what_cannot_be_used_says_what_can(
+    arguments: list[str], code: int, wanted: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == code
+    heard = capsys.readouterr()
+    assert wanted in heard.err
+    assert not heard.out
+
+
+def test_recipes_are_listed_with_what_they_ask(capsys: pytest.CaptureFixture[str]) -> None:
+    code, listed = said(capsys, "recipes")
+    assert code == 0
+    assert [one["name"] for one in listed] == sorted(path.stem for path in RECIPES.glob("*.yaml"))
+    assert all(one["about"] and not one["about"].startswith("#") for one in listed)
+
+
+def test_a_recipe_is_copied_with_its_data(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["recipes", "answer_moving", "--copy", str(tmp_path)]) == 0
+    recipe = yaml.safe_load((tmp_path / "answer_moving.yaml").read_text(encoding="utf-8"))
+    assert (tmp_path / recipe["data"]).exists()
+    assert main(["recipes", "answer_moving", "--copy", str(tmp_path)]) == 2
+    assert "never writes over" in capsys.readouterr().err
+
+
+def test_a_shipped_recipe_runs_by_its_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[tuple[str, dict[str, str]]] = []
+
+    def run_recipe(path: str, given: dict[str, str]) -> list[Any]:
+        asked.append((path, given))
+        return []
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("mlflow_mcq.recipe.run_recipe", run_recipe)
+    assert said(capsys, "run", "demo", "--limit", "3") == (0, [])
+    [(path, given)] = asked
+    assert Path(path) == shipped()["demo"]
+    assert {name: value for name, value in given.items() if value} == {"limit": "3"}
+
+
+@pytest.mark.usefixtures("store")
+def test_stored_answers_are_graded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ANSWERS.to_csv(tmp_path / "answers.csv", index=False)
+    code, found = said(capsys, "grade", "answers.csv", "--run-name", "mine")
+    assert code == 0
+    assert found["metrics"]["regex_bounded/accuracy"] == 0.5
+    assert mlflow.get_run(found["run_id"]).info.run_name == "mine"
+    assert main(["grade", "answers.csv"]) == 0
+    assert "regex_bounded" in capsys.readouterr().out
+
+
+def test_faults_of_items_are_an_exit_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "items.csv"
+    ANSWERS.drop(columns="generation").to_csv(path, index=False)
+    code, found = said(capsys, "lint", str(path))
+    assert (code, found["findings"]) == (0, [])
+    twice = ANSWERS.drop(columns="generation").assign(B=["copper", "Sirius"])
+    twice.to_csv(path, index=False)
+    code, found = said(capsys, "lint", str(path))
+    assert code == 1
+    assert found["findings"][0]["rule"] == "duplicate_options"
+
+
+def test_a_judge_that_says_one_thing_fails_its_exam(
+    judge_server: Callable[[Script], FakeServer], capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = judge_server(lambda request, n: "A").url
+    code, found = said(capsys, "exam", "--judge-model", "one-note", "--judge-url", url)
+    assert code == 1
+    assert not found["reliable"]
+    assert found["numbers"]["exam_kappa"] < 0.8
+
+
+@pytest.mark.usefixtures("store")
+def test_the_way_to_the_pages_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    code, found = said(capsys, "ui-hint")
+    assert code == 0
+    assert mlflow.get_tracking_uri() in found["open"]
+
+
+def test_words_complete(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("_MLFLOW_MCQ_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", "mlflow-mcq re")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    with pytest.raises(SystemExit):
+        main([])
+    assert capsys.readouterr().out.split() == ["plain,recipes", "plain,regrade"]
