@@ -36,11 +36,12 @@ def show_results(results: Sequence[ArmResult], console: Console | None = None) -
     """Print the arms side by side, their alarms, and how to open the UI."""
     console = console or Console()
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column("arm", no_wrap=True)
-    table.add_column("read by", no_wrap=True)
+    # Where a page is narrow names go on in the next line: a number that is cut is no number.
+    table.add_column("arm", overflow="fold")
+    table.add_column("read by", overflow="fold")
     for name in _COLUMNS:
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("range", justify="right", no_wrap=True)
+        table.add_column(name, justify="right", no_wrap=True, min_width=max(4, len(name)))
+    table.add_column("range", justify="right", no_wrap=True, min_width=len("0.00-0.00"))
     for result in results:
         for grader in _graders(result):
             cells = [_cell(result.metrics.get(f"{grader}/{key}")) for key in _COLUMNS.values()]
