@@ -43,7 +43,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ahead.add_argument(
         "recipe", help="the same; under torchrun or accelerate launch all ranks help"
     )
+    cost = commands.add_parser("cost", help="count prompts, tokens and judge calls beforehand")
+    cost.add_argument("recipe", help="the same; nobody is asked")
+    text = "prompts to try on models loaded here, for seconds and memory; none if left out"
+    cost.add_argument("--probe", default="", metavar="N", help=text)
     for name, text in _OVERRIDES.items():
+        cost.add_argument(f"--{name}", default="", metavar="X", help=text)
         run.add_argument(f"--{name}", default="", metavar="X", help=text)
         ahead.add_argument(f"--{name}", default="", metavar="X", help=text)
     text = "processes that generate: a number, or auto for one on each GPU"
@@ -111,6 +116,15 @@ def _run(given: dict[str, str]) -> None:
     show_results(run_recipe(recipe, given))
 
 
+def _cost(given: dict[str, str]) -> None:
+    from mlflow_mcq.recipe import load_recipe, recipe_costs
+    from mlflow_mcq.terminal import show_costs
+
+    probe = _number(given.pop("probe"), "probe", int, 0)
+    recipe = load_recipe(given.pop("recipe"), given)
+    show_costs(recipe_costs(recipe, probe=probe))
+
+
 def _regrade(given: dict[str, str]) -> None:
     from mlflow_mcq.recipe import JUDGE_WORDS, ArmResult
     from mlflow_mcq.regrading import regrade
@@ -154,7 +168,13 @@ def _number(text: str, name: str, kind: Callable[[str], _N], default: _N) -> _N:
         raise SettingsError(name, "must be a number", text) from None
 
 
-_COMMANDS = {"run": _run, "generate": _generate, "regrade": _regrade, "compare": _compare}
+_COMMANDS = {
+    "run": _run,
+    "generate": _generate,
+    "cost": _cost,
+    "regrade": _regrade,
+    "compare": _compare,
+}
 
 
 if __name__ == "__main__":
