@@ -11,7 +11,7 @@ from mlflow_mcq.datasets.frame import Row, items_of
 from mlflow_mcq.datasets.reading import read_data
 from mlflow_mcq.datasets.sources import load_data
 from mlflow_mcq.engines.handle import ModelHandle
-from mlflow_mcq.engines.probe import memory_for, probe
+from mlflow_mcq.engines.probe import memory_for, probe, rows_at_once
 from mlflow_mcq.engines.tokenizer import raw_tokenizer
 from mlflow_mcq.errors import McqError, SettingsError
 from mlflow_mcq.front import checked_settings, usable_model
@@ -46,7 +46,8 @@ class Cost:
         n_exam_calls: Calls for the exam of the judge, which it sits once a machine.
         scored: The letters are scored too, one more reading of each prompt.
         judge: Who judges; empty where nobody does.
-        seconds: Of generation, estimated from a short try; None where nothing was tried.
+        seconds: Of generation, fewest and most, estimated from a short try; None where
+            nothing was tried.
         device_bytes: Weights, and keys and values of the rows answered at once; likewise.
         n_probed: Prompts that were answered for these two.
     """
@@ -63,7 +64,7 @@ class Cost:
     n_exam_calls: int = 0
     scored: bool = False
     judge: str = ""
-    seconds: float | None = None
+    seconds: tuple[float, float] | None = None
     device_bytes: int | None = None
     n_probed: int = 0
 
@@ -228,9 +229,11 @@ def _tried(
         some += item if len(some) < n else []
     found = probe(chat, some, settings.decoding)
     n_rows = count.n_prompts if settings.decoding.temperature > 0 else count.n_distinct
+    n_columns = found.longest + settings.decoding.max_new_tokens
+    at_once = rows_at_once(chat, n_rows, n_columns)
     return {
-        "seconds": found.seconds_for(n_rows, count.n_unique),
-        "device_bytes": memory_for(chat, n_rows, found.longest, settings.decoding),
+        "seconds": found.seconds_for(n_rows, count.n_unique, at_once),
+        "device_bytes": memory_for(chat, at_once, n_columns),
         "n_probed": found.n_prompts,
     }
 
@@ -283,7 +286,9 @@ def _probed(cost: Cost) -> str:
     if cost.seconds is None:
         return ""
     memory = "" if cost.device_bytes is None else f" and {cost.device_bytes / 1e9:.2g} GB"
-    return f", about {cost.seconds:,.0f} s{memory} (an estimate: from {cost.n_probed} prompts)"
+    low, high = cost.seconds
+    spans = f"{low:,.0f} to {high:,.0f} s{memory}"
+    return f", about {spans} (an estimate: from {cost.n_probed} prompts)"
 
 
 def _judge_calls(judge: JudgeSettings | None, n_rows: int) -> tuple[int, int]:

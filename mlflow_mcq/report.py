@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 import pandas as pd
 
@@ -18,18 +19,20 @@ from mlflow_mcq.orientations import duplicate_options, fixed_options
 from mlflow_mcq.pipeline import data_digest
 from mlflow_mcq.places import slot_names
 from mlflow_mcq.protocols import NOTA_TEXTS, reads_of
-from mlflow_mcq.records import Conversation, Item, Verdict
+from mlflow_mcq.records import Conversation, Generation, Grade, Item, Verdict
 from mlflow_mcq.run_note import NOTE, summary_note, with_section
 from mlflow_mcq.settings import Settings, shown_judge, shown_url
 from mlflow_mcq.statistics.flips import flip_rates
 from mlflow_mcq.statistics.rows import rows_of
 from mlflow_mcq.statistics.selection_bias import by_slot
-from mlflow_mcq.table import generations_frame, grades_frame, reading_frame, row_id
+from mlflow_mcq.table import generations_frame, reading_frame, row_id
 from mlflow_mcq.tracking import RunLog, capped
 
 __all__ = ["report", "save_answers"]
 
 _PROMPTS_SHOWN = 40
+
+T = TypeVar("T", Generation, Grade)
 
 
 def save_answers(arm: Arm, log: RunLog) -> None:
@@ -201,16 +204,29 @@ def _tags(arm: Arm, alarms: Sequence[Alarm]) -> dict[str, object]:
 
 def _log_tables(arm: Arm, log: RunLog) -> None:
     rows = arm.settings.table_rows
-    generations = generations_frame(arm.generations)
-    everything = [one for grades in arm.grades.values() for one in grades]
-    log.parquet("mcq_grades", grades_frame(everything))
+    log.parquet("mcq_grades", pd.concat(arm.frames.values(), ignore_index=True))
     telling = _telling_rows(arm.frames)
-    shown = generations.drop(columns=["token_ids"])
-    log.table("mcq_generations", capped(shown, rows, shown["row_id"].isin(telling)))
+    # Chosen before any table is made of them: of a million rows a browser bears a thousand.
+    shown = generations_frame(_first(arm.generations, rows, telling))
+    log.table("mcq_generations", shown.drop(columns=["token_ids"]))
     # The judge first: its rows are what a reader audits.
     order = sorted(arm.grades, key=lambda name: name != "judge")
-    reading = reading_frame([one for name in order for one in arm.grades[name]], generations)
-    log.table("mcq_grades", capped(reading, rows, reading["row_id"].isin(telling)))
+    grades = (one for name in order for one in arm.grades[name])
+    audited = _first(grades, rows, telling)
+    read = {one.generation.key: one.generation for one in audited}
+    log.table("mcq_grades", reading_frame(audited, generations_frame(read.values())))
+
+
+def _first(things: Iterable[T], n: int, telling: set[str]) -> list[T]:
+    """The first n, those on telling rows before all others."""
+    marked: list[T] = []
+    others: list[T] = []
+    for thing in things:
+        row = thing if isinstance(thing, Generation) else thing.generation
+        found = marked if row_id(row) in telling else others
+        if len(found) < n:
+            found.append(thing)
+    return (marked + others)[:n]
 
 
 def _log_counts(

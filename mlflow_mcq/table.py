@@ -242,8 +242,12 @@ def _as_sent(content: Conversation) -> str:
 
 
 def _frame(rows: Iterable[dict[str, Any]], columns: tuple[str, ...]) -> pd.DataFrame:
-    stored = ({k: storable(v) for k, v in row.items()} for row in rows)
-    return pd.DataFrame(list(stored), columns=list(columns))
+    # By column: a million dicts of twenty cells would take more memory than what they hold.
+    cells: dict[str, list[Any]] = {name: [] for name in columns}
+    for row in rows:
+        for name, column in cells.items():
+            column.append(storable(row[name]))
+    return pd.DataFrame(cells, columns=list(columns))
 
 
 def storable(value: Any) -> Any:
@@ -253,7 +257,8 @@ def storable(value: Any) -> Any:
     fail the file after all the work is done.
     """
     if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode("utf-8")
-    if isinstance(value, list):
+        # Asking costs nothing, and nearly every cell is plain.
+        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, list) and value and not isinstance(value[0], int):
         return [storable(one) for one in value]
     return value

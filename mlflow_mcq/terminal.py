@@ -79,7 +79,7 @@ def show_costs(costs: Sequence[Cost], console: Console | None = None) -> None:
     for cost in costs:
         counts = (cost.n_prompts, cost.n_distinct, cost.n_tokens, cost.n_unique, cost.n_shared)
         calls = f"{cost.n_judge_calls:,}" if cost.judge else "-"
-        seconds = "-" if cost.seconds is None else f"{cost.seconds:,.0f}"
+        seconds = "-" if cost.seconds is None else "-".join(f"{n:,.0f}" for n in cost.seconds)
         memory = "-" if cost.device_bytes is None else f"{cost.device_bytes / 1e9:.2g}"
         table.add_row(escape(cost.arm), *(f"{n:,}" for n in counts), calls, seconds, memory)
     console.print(table)

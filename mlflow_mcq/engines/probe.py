@@ -12,7 +12,7 @@ from mlflow_mcq.engines.prefix_tree import common
 from mlflow_mcq.errors import ModelError
 from mlflow_mcq.records import Conversation, Decoding, Query
 
-__all__ = ["Probe", "memory_for", "probe"]
+__all__ = ["Probe", "memory_for", "probe", "rows_at_once"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,21 +33,25 @@ class Probe:
     read_seconds: float
     write_seconds: float
 
-    def seconds_for(self, n_prompts: int, n_read: int) -> float:
-        """Seconds that other prompts will take: reading grows with tokens, writing with rows.
+    def seconds_for(self, n_prompts: int, n_read: int, at_once: int) -> tuple[float, float]:
+        """Fewest and most seconds that other prompts will take.
 
-        More rows at a time are answered faster, so it is rather too long, on a GPU much so.
+        Reading grows with tokens. Writing grows with the number of rows at most; at least
+        with the number of times that ``at_once`` rows are under way, since more rows in one
+        step cost a GPU nothing and a processor little.
 
         Args:
             n_prompts: How many are answered.
             n_read: Tokens of the prefix tree over them.
+            at_once: Rows that are under way at a time.
 
         Example:
-            >>> Probe(8, 400, 90, 2.0, 4.0).seconds_for(80, 2000)
-            50.0
+            >>> Probe(8, 400, 90, 2.0, 4.0).seconds_for(80, 2000, at_once=40)
+            (18.0, 50.0)
         """
         read = self.read_seconds * n_read / self.n_read
-        return read + self.write_seconds * n_prompts / self.n_prompts
+        low, high = max(1.0, n_prompts / at_once), n_prompts / self.n_prompts
+        return read + self.write_seconds * min(low, high), read + self.write_seconds * high
 
 
 def probe(chat: LocalChat, prompts: Sequence[Conversation], decoding: Decoding) -> Probe:
@@ -85,34 +89,49 @@ def _timed(chat: LocalChat, queries: Sequence[Query], decoding: Decoding) -> tup
     return time.perf_counter() - start, longest
 
 
-def memory_for(chat: LocalChat, n_prompts: int, longest: int, decoding: Decoding) -> int | None:
-    """Bytes of the weights, and of the keys and values of the rows that are answered at once.
+def memory_for(chat: LocalChat, at_once: int, n_columns: int) -> int | None:
+    """Bytes of the weights, and of the keys and values of the rows that are under way.
 
     An estimate: what a forward pass holds for a moment is not in it.
 
     Args:
         chat: The model, on its device.
-        n_prompts: Rows in all.
-        longest: Tokens of the longest prompt.
-        decoding: As in the evaluation.
+        at_once: Rows that are under way at a time.
+        n_columns: Tokens that each may have, prompt and answer.
 
     Returns:
         None for a model whose configuration does not say what a token takes.
     """
-    # These import torch: counting alone must not wait for that.
-    from mlflow_mcq.engines.rotated import most_rows
-    from mlflow_mcq.engines.slab import token_bytes
-
     model = chat.model
-    config = model.config.get_text_config()
     weights = sum(one.numel() * one.element_size() for one in model.parameters())
     weights += sum(one.numel() * one.element_size() for one in model.buffers())
+    row = _row_bytes(chat, n_columns)
+    return None if row is None else int(weights + at_once * row)
+
+
+def rows_at_once(chat: LocalChat, n_prompts: int, n_columns: int) -> int:
+    """Rows that are under way at a time on the road that the last ones took.
+
+    Args:
+        chat: The model.
+        n_prompts: Rows in all.
+        n_columns: Tokens that each may have, prompt and answer.
+    """
+    if chat.road is None or chat.road.name != "tree":
+        return max(1, min(n_prompts, chat.batch_size))
+    from mlflow_mcq.engines.rotated import most_rows
+
+    device = next(chat.model.parameters()).device
+    room = free_memory(device) // 2 // (_row_bytes(chat, n_columns) or 1)
+    return max(1, min(n_prompts, most_rows(device.type), room))
+
+
+def _row_bytes(chat: LocalChat, n_columns: int) -> int | None:
+    # Imports torch: counting alone must not wait for that.
+    from mlflow_mcq.engines.slab import token_bytes
+
+    config = chat.model.config.get_text_config()
     try:
-        row = token_bytes(config, int(model.dtype.itemsize)) * (longest + decoding.max_new_tokens)
+        return n_columns * token_bytes(config, int(chat.model.dtype.itemsize))
     except AttributeError:
         return None  # recurrent models keep a state instead
-    device = next(model.parameters()).device
-    if chat.road is None or chat.road.name != "tree":
-        return int(weights + row * min(n_prompts, chat.batch_size))
-    held = row * min(n_prompts, most_rows(device.type))
-    return int(weights + min(held, max(row, free_memory(device) // 2)))
