@@ -30,6 +30,7 @@ from mlflow_mcq.engines.stored import StoredEngine
 from mlflow_mcq.errors import ModelError, SettingsError
 from mlflow_mcq.extras import exam_of, judge_numbers, parser_numbers, reader_numbers
 from mlflow_mcq.graders import JudgeGrader, SimilarityGrader
+from mlflow_mcq.graders.early import EarlyReader
 from mlflow_mcq.injection import canary_numbers, suspected
 from mlflow_mcq.logprob import summarize_logprobs
 from mlflow_mcq.pipeline import generate, grade
@@ -68,7 +69,8 @@ class Arm:
         tables: Tables that only some graders have, by name.
         alarms: Alarms over the answers, beside those over numbers.
         spent: What the rows made have taken; None where nobody counts, or nothing was made.
-        stages: Wall time by stage, in seconds.
+        stages: Time by stage, in seconds.
+        early: Who has read since the first answer came; None where nobody has.
     """
 
     settings: Settings
@@ -89,6 +91,7 @@ class Arm:
     alarms: list[Alarm] = field(default_factory=list)
     spent: Spent | None = None
     stages: dict[str, float] = field(default_factory=dict)
+    early: EarlyReader | None = None
 
     @property
     def answered(self) -> tuple[Generation, ...]:
@@ -127,12 +130,22 @@ def measure(
     requests: Sequence[Request],
     settings: Settings,
     journal: Journal | None = None,
+    early: EarlyReader | None = None,
 ) -> Arm:
-    """Generate all rows, and score the letters where that is asked for."""
+    """Generate all rows, and score the letters where that is asked for.
+
+    Args:
+        engine: Answers.
+        requests: What is asked.
+        settings: How.
+        journal: What is kept on disk meanwhile.
+        early: Reads each answer as it comes. The caller stops it where this raises.
+    """
     before: Spent | None = getattr(engine, "spent", None)
     start = time.monotonic()
-    generations = generate(engine, requests, settings)
-    arm = Arm(settings, generations, time.monotonic() - start, journal=journal)
+    generations = generate(engine, requests, settings, early.show if early else None)
+    seconds = time.monotonic() - start
+    arm = Arm(settings, generations, seconds, journal=journal, early=early)
     if isinstance(engine, KeptEngine):
         arm.numbers.values["generation/n_resumed"] = float(engine.n_found)
     if not isinstance(engine, StoredEngine):
@@ -206,10 +219,15 @@ def read(arm: Arm, graders: Iterable[Grader]) -> list[str]:
             if isinstance(grader, JudgeGrader) and arm.journal is not None:
                 grader.keep_in(arm.journal.judge_folder)
             start = time.monotonic()
-            put(arm, grader, grade(grader, arm.answered))
+            early = arm.early if arm.early and arm.early.judge is grader else None
+            put(arm, grader, grade(early or grader, arm.answered))
             if isinstance(grader, (JudgeGrader, SimilarityGrader)):
                 stage = "judging" if isinstance(grader, JudgeGrader) else "embedding"
                 arm.stages[stage] = time.monotonic() - start
+            if early is not None:
+                # What it read beside the model took no time of its own, but is judging.
+                arm.stages["judging"] += early.overlapped
+                arm.numbers.values["cost/judging_overlapped_seconds"] = early.overlapped
             fresh.append(grader.name)
     if arm.stages:
         usage = None if arm.judge is None else arm.judge.usage
