@@ -246,8 +246,13 @@ def _frame(rows: Iterable[dict[str, Any]], columns: tuple[str, ...]) -> pd.DataF
     cells: dict[str, list[Any]] = {name: [] for name in columns}
     for row in rows:
         for name, column in cells.items():
-            column.append(storable(row[name]))
-    return pd.DataFrame(cells, columns=list(columns))
+            column.append(row[name])
+    return pd.DataFrame({name: _storable_column(cells.pop(name)) for name in columns})
+
+
+def _storable_column(cells: list[Any]) -> list[Any]:
+    texts = {str, list} & set(map(type, cells))
+    return [storable(cell) for cell in cells] if texts else cells
 
 
 def storable(value: Any) -> Any:
