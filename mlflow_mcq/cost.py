@@ -7,6 +7,7 @@
 ``cost/tokens_per_second``                generated tokens / seconds of generation
 ``cost/generation_seconds``, ``_share``   likewise ``judging`` and ``embedding``; shares of
                                           these three together, in [0, 1]
+``cost/judging_overlapped_seconds``       part of judging that went on beside generation
 ``cost/judge_prompt_tokens``, ``cost/judge_reply_tokens``
 ========================================= ===========================================
 

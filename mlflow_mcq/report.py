@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
 
 import pandas as pd
 
@@ -19,20 +18,18 @@ from mlflow_mcq.orientations import duplicate_options, fixed_options
 from mlflow_mcq.pipeline import data_digest
 from mlflow_mcq.places import slot_names
 from mlflow_mcq.protocols import NOTA_TEXTS, reads_of
-from mlflow_mcq.records import Conversation, Generation, Grade, Item, Verdict
+from mlflow_mcq.records import Conversation, Item, Verdict
 from mlflow_mcq.run_note import NOTE, summary_note, with_section
 from mlflow_mcq.settings import Settings, shown_judge, shown_url
 from mlflow_mcq.statistics.flips import flip_rates
 from mlflow_mcq.statistics.rows import rows_of
 from mlflow_mcq.statistics.selection_bias import by_slot
-from mlflow_mcq.table import generations_frame, reading_frame, row_id
+from mlflow_mcq.table import first_rows, generations_frame, reading_frame, row_id
 from mlflow_mcq.tracking import RunLog, capped
 
 __all__ = ["report", "save_answers"]
 
 _PROMPTS_SHOWN = 40
-
-T = TypeVar("T", Generation, Grade)
 
 
 def save_answers(arm: Arm, log: RunLog) -> None:
@@ -207,26 +204,14 @@ def _log_tables(arm: Arm, log: RunLog) -> None:
     log.parquet("mcq_grades", pd.concat(arm.frames.values(), ignore_index=True))
     telling = _telling_rows(arm.frames)
     # Chosen before any table is made of them: of a million rows a browser bears a thousand.
-    shown = generations_frame(_first(arm.generations, rows, telling))
+    shown = generations_frame(first_rows(arm.generations, rows, telling))
     log.table("mcq_generations", shown.drop(columns=["token_ids"]))
     # The judge first: its rows are what a reader audits.
     order = sorted(arm.grades, key=lambda name: name != "judge")
     grades = (one for name in order for one in arm.grades[name])
-    audited = _first(grades, rows, telling)
+    audited = first_rows(grades, rows, telling)
     read = {one.generation.key: one.generation for one in audited}
     log.table("mcq_grades", reading_frame(audited, generations_frame(read.values())))
-
-
-def _first(things: Iterable[T], n: int, telling: set[str]) -> list[T]:
-    """The first n, those on telling rows before all others."""
-    marked: list[T] = []
-    others: list[T] = []
-    for thing in things:
-        row = thing if isinstance(thing, Generation) else thing.generation
-        found = marked if row_id(row) in telling else others
-        if len(found) < n:
-            found.append(thing)
-    return (marked + others)[:n]
 
 
 def _log_counts(

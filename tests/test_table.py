@@ -8,7 +8,7 @@ import pytest
 from mlflow_mcq.orientations import orientations_for
 from mlflow_mcq.protocols import prompt_family
 from mlflow_mcq.records import Generation, Grade, Item, Reply
-from mlflow_mcq.table import generations_frame, grades_frame, reading_frame, row_id
+from mlflow_mcq.table import first_rows, generations_frame, grades_frame, reading_frame, row_id
 from mlflow_mcq.tracking import capped
 
 ITEM = Item("q", "Liquid?", ("copper", "mercury", "tin"), 1)
@@ -77,3 +77,11 @@ def test_a_capped_table_shows_the_telling_rows_first() -> None:
     frame = pd.DataFrame({"row": range(6)})
     telling = [False, False, False, True, False, True]
     assert capped(frame, 3, telling)["row"].tolist() == [3, 5, 0]
+
+
+def test_of_many_rows_the_telling_ones_are_chosen_first() -> None:
+    rows = [generation(turn) for turn in range(3)]
+    telling = {row_id(rows[2])}
+    assert first_rows(rows, 2, telling) == [rows[2], rows[0]]
+    grades = [Grade.unread(row, "judge", "x") for row in rows]
+    assert first_rows(iter(grades), 9, telling) == [grades[2], grades[0], grades[1]]
