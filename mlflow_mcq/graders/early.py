@@ -1,10 +1,10 @@
 """A judge that reads answers while the model still generates.
 
-One thread: it waits for answers until there are enough for all of the judge's calls at a
-time, lets the judge read them as it reads any, and goes on. What is read, asked and counted
-is the same as where the judge starts at the end; only the order of calls may differ. So a
-judge that has a budget starts at the end: which rows it pays for must not depend on which
-answer came first.
+One thread: it waits for answers until there are as many as the judge is asked at a time,
+lets the judge read them as it reads any, and goes on. What is read, asked and counted is the
+same as where the judge starts at the end; only the order of calls may differ. So a judge that
+has a budget starts at the end: which rows it pays for must not depend on which answer came
+first.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from mlflow_mcq.records import Generation, Grade
 __all__ = ["EarlyReader", "reads_early"]
 
 _PATIENCE_S = 0.05
+_MOST = 64
+"""Answers to wait for at most: a judge that bears hundreds of calls must not wait for as many."""
 
 
 def reads_early(judge: JudgeGrader) -> bool:
@@ -49,7 +51,7 @@ class EarlyReader:
     def __init__(self, judge: JudgeGrader) -> None:
         self.judge, self.name = judge, judge.name
         self.overlapped = 0.0
-        self._enough = max(1, judge.settings.concurrency)
+        self._enough = min(_MOST, judge.settings.concurrency)
         self._shown: queue.SimpleQueue[Generation | None] = queue.SimpleQueue()
         self._grades: queue.SimpleQueue[Grade | None] = queue.SimpleQueue()
         self._error: BaseException | None = None
