@@ -30,6 +30,7 @@ from mlflow_mcq.tracking import RunLog, capped
 __all__ = ["report", "save_answers"]
 
 _PROMPTS_SHOWN = 40
+_PART = 10_000
 
 
 def save_answers(arm: Arm, log: RunLog) -> None:
@@ -37,7 +38,9 @@ def save_answers(arm: Arm, log: RunLog) -> None:
 
     A judge may fail, or a person lose patience: hours of generation must not go with it.
     """
-    log.parquet("mcq_generations", generations_frame(arm.generations))
+    rows = arm.generations
+    parts = (rows[start : start + _PART] for start in range(0, len(rows), _PART))
+    log.parquet_parts("mcq_generations", map(generations_frame, parts))
 
 
 def report(
