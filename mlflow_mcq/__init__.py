@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mlflow_mcq.datasets.nonsense import nonsense_items
     from mlflow_mcq.engines.handle import local_model, remote_model
     from mlflow_mcq.exam_door import examine_judge
+    from mlflow_mcq.forecast import cost_before
     from mlflow_mcq.front import evaluate
     from mlflow_mcq.graders.judge_reply import parse_judge_reply
     from mlflow_mcq.graders.strict import strict_choice
@@ -32,6 +33,7 @@ __all__ = [
     "analogy_items",
     "chance_band",
     "compare",
+    "cost_before",
     "evaluate",
     "examine_judge",
     "fail_if_worse",
@@ -54,6 +56,7 @@ _ROOMS = {
     "analogy_items": "datasets.analogies",
     "chance_band": "chance",
     "compare": "comparison.compare",
+    "cost_before": "forecast",
     "fail_if_worse": "comparison.gate",
     "loss_thresholds": "comparison.gate",
     "evaluate": "front",

@@ -16,6 +16,7 @@ Which rank makes a row, and beside which others, does not change it.
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -37,7 +38,9 @@ from mlflow_mcq.ranks import Ranks, join_ranks
 from mlflow_mcq.recipe import load_recipe
 from mlflow_mcq.records import Reply, Request
 from mlflow_mcq.settings import Settings
+from mlflow_mcq.spent import Spent
 from mlflow_mcq.store.journal import Journal, folder_of, open_journal
+from mlflow_mcq.store.ledger import Entry, enter
 from mlflow_mcq.store.row_key import row_key
 from mlflow_mcq.store.row_store import RowStore
 from mlflow_mcq.unwrap import engine_of, rows_name, speaks_chat
@@ -201,10 +204,14 @@ class _Work:
 
     def _with(self, rows: RowStore) -> ArmRows:
         n_before, pending = self._settled(rows)
+        start = time.monotonic()
         self._make(rows, pending)
         if not self._ranks.is_main:
             rows.close()  # on the disk, before the main rank looks
-        self._ranks.wait()
+        spent = self._ranks.gather(self._engine.spent)
+        if sum(one.n_rows for one in spent):
+            seconds = time.monotonic() - start
+            enter(rows.folder, Entry(sum(spent, Spent()), seconds, self._ranks.size))
         n_missing, pending = self._settled(rows, refresh=True)
         failures = self._ranks.gather(self._failure)
 

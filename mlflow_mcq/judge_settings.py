@@ -65,6 +65,8 @@ class JudgeSettings(BaseModel):
         max_calls: Most calls, panel, exam and checks included; None sets no limit. Rows
             beyond it are judge errors ``budget``, which can be regraded.
         max_judge_tokens: The same for tokens, read and generated together.
+        overlap: A judge behind a server reads answers while the model still generates; one
+            with a budget reads at the end, and so does a local one.
         canaries: Rows with known answers that are put to the judge beside the data: replies
             that try to steer it. At most as many as are shipped; 0 puts none.
     """
@@ -93,6 +95,7 @@ class JudgeSettings(BaseModel):
     preflight: bool = True
     max_calls: int | None = Field(default=None, ge=1)
     max_judge_tokens: int | None = Field(default=None, ge=1)
+    overlap: bool = True
     canaries: int = Field(default=0, ge=0)
 
     @property

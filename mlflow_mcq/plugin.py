@@ -24,7 +24,10 @@ from mlflow_mcq.settings import Settings, check_reads_sets, read_settings
 if TYPE_CHECKING:
     from mlflow_mcq.arm import Arm
     from mlflow_mcq.doors import Engine, Grader
+    from mlflow_mcq.graders.early import EarlyReader
+    from mlflow_mcq.graders.judge import JudgeGrader
     from mlflow_mcq.records import Item
+    from mlflow_mcq.store.journal import Journal
 
 __all__ = [
     "MODEL_TYPES",
@@ -76,7 +79,7 @@ class _McqEvaluator(ModelEvaluator):  # type: ignore[misc]  # MLflow ships no ty
             settings = read_settings(evaluator_config, self.name)
             check_reads_sets(self.name, settings.several_gold)
             plan = self._prepared(settings)  # a missing judge must cost no inference
-            call = _Call(run_id, dataset, model, more.get("predictions"), plan.forewarn)
+            call = _Call(run_id, dataset, model, more.get("predictions"), plan)
             arm = _ARMS.arm_of(call, settings)
             # Another evaluator of this call may have set it for both.
             check_reads_sets(self.name, arm.settings.several_gold)
@@ -127,7 +130,9 @@ class JudgeEvaluator(_McqEvaluator):
             raise JudgeNotConfigured
         judge = judge_of(settings.judge)
         ask_first(judge)
-        return _Plan(lambda arm: [judge, *([] if arm.takes_all else _regexes(settings))])
+        return _Plan(
+            lambda arm: [judge, *([] if arm.takes_all else _regexes(settings))], judge=judge
+        )
 
 
 class AnalogyEvaluator(_McqEvaluator):
@@ -177,21 +182,23 @@ class _Plan:
     Attributes:
         graders: Who reads an arm.
         forewarn: Says before inference what will go wrong, where that is known.
+        judge: Among these readers; it may start while the model generates.
     """
 
     graders: Callable[[Arm], list[Grader]]
     forewarn: Callable[[Engine, Sequence[Item]], object] = lambda engine, items: None
+    judge: JudgeGrader | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Call:
-    """What MLflow hands to every evaluator of one call, and what to say before inference."""
+    """What MLflow hands to every evaluator of one call, and what the first will do with it."""
 
     run_id: str
     dataset: Any
     model: Any
     predictions: str | None
-    forewarn: Callable[[Engine, Sequence[Item]], object]
+    plan: _Plan
 
 
 class _Arms:
@@ -233,7 +240,11 @@ class _Arms:
 
     def _end(self, place: int, finished: bool = True) -> None:
         held = self._held.pop(place, None)
-        if held is not None and held[1].journal is not None:
+        if held is None:
+            return
+        if held[1].early is not None:
+            held[1].early.stop()
+        if held[1].journal is not None:
             held[1].journal.close(finished=finished)
 
 
@@ -284,18 +295,33 @@ def _measure(call: _Call, settings: Settings) -> Arm:
         refuse_human_labels(rows, settings.columns)
         engine = engine_of(call.model, settings, call.predictions)
         items = items_of(rows)
-        call.forewarn(engine, items)
+        call.plan.forewarn(engine, items)
         requests = requests_for(items, settings, chat=speaks_chat(engine, settings))
     engine, journal = kept(engine, requests, settings)
     # A user's own model keeps its traces.
     silence = nullcontext() if isinstance(engine, CallableEngine) else quiet()
+    early = _early(call, journal)
     try:
         with silence:
-            return describe(measure(engine, requests, settings, journal), reading)
+            return describe(measure(engine, requests, settings, journal, early), reading)
     except BaseException:
+        if early is not None:
+            early.stop()
         if journal is not None:
             journal.close(finished=False)
         raise
+
+
+def _early(call: _Call, journal: Journal | None) -> EarlyReader | None:
+    """The judge at work already, where it may be and where answers are still to come."""
+    from mlflow_mcq.graders.early import EarlyReader, reads_early
+
+    judge = call.plan.judge
+    if judge is None or call.model is None or not reads_early(judge):
+        return None
+    if journal is not None:
+        judge.keep_in(journal.judge_folder)
+    return EarlyReader(judge)
 
 
 def _refuse(name: str, more: Mapping[str, Any]) -> None:

@@ -6,6 +6,7 @@ table `mcq_generations` of the old run, exactly as they were stored.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -75,7 +76,9 @@ def regrade(
         arm = Arm(settings, generations, 0.0)
         count(arm)
         with quiet():
+            start = time.monotonic()
             put(arm, grader, _grades(grader, arm.answered, kept))
+            arm.stages["judging"] = time.monotonic() - start
             parsers = () if arm.takes_all else settings.regex.parsers
             read(arm, [ALL_REGEX_GRADERS[name] for name in parsers])
         log = RunLog(run.info.run_id)

@@ -24,12 +24,13 @@ from mlflow_mcq.settings import Settings, shown_judge, shown_url
 from mlflow_mcq.statistics.flips import flip_rates
 from mlflow_mcq.statistics.rows import rows_of
 from mlflow_mcq.statistics.selection_bias import by_slot
-from mlflow_mcq.table import generations_frame, grades_frame, reading_frame, row_id
+from mlflow_mcq.table import first_rows, generations_frame, reading_frame, row_id
 from mlflow_mcq.tracking import RunLog, capped
 
 __all__ = ["report", "save_answers"]
 
 _PROMPTS_SHOWN = 40
+_PART = 10_000
 
 
 def save_answers(arm: Arm, log: RunLog) -> None:
@@ -37,7 +38,9 @@ def save_answers(arm: Arm, log: RunLog) -> None:
 
     A judge may fail, or a person lose patience: hours of generation must not go with it.
     """
-    log.parquet("mcq_generations", generations_frame(arm.generations))
+    rows = arm.generations
+    parts = (rows[start : start + _PART] for start in range(0, len(rows), _PART))
+    log.parquet_parts("mcq_generations", map(generations_frame, parts))
 
 
 def report(
@@ -201,16 +204,17 @@ def _tags(arm: Arm, alarms: Sequence[Alarm]) -> dict[str, object]:
 
 def _log_tables(arm: Arm, log: RunLog) -> None:
     rows = arm.settings.table_rows
-    generations = generations_frame(arm.generations)
-    everything = [one for grades in arm.grades.values() for one in grades]
-    log.parquet("mcq_grades", grades_frame(everything))
+    log.parquet("mcq_grades", pd.concat(arm.frames.values(), ignore_index=True))
     telling = _telling_rows(arm.frames)
-    shown = generations.drop(columns=["token_ids"])
-    log.table("mcq_generations", capped(shown, rows, shown["row_id"].isin(telling)))
+    # Chosen before any table is made of them: of a million rows a browser bears a thousand.
+    shown = generations_frame(first_rows(arm.generations, rows, telling))
+    log.table("mcq_generations", shown.drop(columns=["token_ids"]))
     # The judge first: its rows are what a reader audits.
     order = sorted(arm.grades, key=lambda name: name != "judge")
-    reading = reading_frame([one for name in order for one in arm.grades[name]], generations)
-    log.table("mcq_grades", capped(reading, rows, reading["row_id"].isin(telling)))
+    grades = (one for name in order for one in arm.grades[name])
+    audited = first_rows(grades, rows, telling)
+    read = {one.generation.key: one.generation for one in audited}
+    log.table("mcq_grades", reading_frame(audited, generations_frame(read.values())))
 
 
 def _log_counts(

@@ -6,8 +6,8 @@ Nothing grows a column per grader: a grader is a value in a column.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Container, Iterable, Mapping
+from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -24,6 +24,7 @@ from mlflow_mcq.records import (
 )
 
 __all__ = [
+    "first_rows",
     "generations_frame",
     "generations_from",
     "grades_frame",
@@ -32,6 +33,8 @@ __all__ = [
     "row_id",
     "storable",
 ]
+
+T = TypeVar("T", Generation, Grade)
 
 _GENERATION_COLUMNS = (
     "row_id", "item_id", "protocol", "orientation", "orientation_name", "repeat", "order",
@@ -96,6 +99,26 @@ def reading_frame(grades: Iterable[Grade], generations: pd.DataFrame) -> pd.Data
     first += ["judge_reply", "question", "options_shown"]
     rest = [name for name in frame.columns if name not in first]
     return merged[first + rest]
+
+
+def first_rows(rows: Iterable[T], n: int, telling: Container[str]) -> list[T]:
+    """The rows that a browser can bear: the telling ones first, then the others in order.
+
+    Chosen before a table is made of them: of a million rows it shows a thousand.
+
+    Args:
+        rows: Generations or grades.
+        n: Most of them.
+        telling: Row ids, as `row_id` has them.
+    """
+    marked: list[T] = []
+    others: list[T] = []
+    for row in rows:
+        one = row if isinstance(row, Generation) else row.generation
+        found = marked if row_id(one) in telling else others
+        if len(found) < n:
+            found.append(row)
+    return (marked + others)[:n]
 
 
 def generations_from(frame: pd.DataFrame) -> tuple[Generation, ...]:
@@ -242,8 +265,17 @@ def _as_sent(content: Conversation) -> str:
 
 
 def _frame(rows: Iterable[dict[str, Any]], columns: tuple[str, ...]) -> pd.DataFrame:
-    stored = ({k: storable(v) for k, v in row.items()} for row in rows)
-    return pd.DataFrame(list(stored), columns=list(columns))
+    # By column: a million dicts of twenty cells would take more memory than what they hold.
+    cells: dict[str, list[Any]] = {name: [] for name in columns}
+    for row in rows:
+        for name, column in cells.items():
+            column.append(row[name])
+    return pd.DataFrame({name: _storable_column(cells.pop(name)) for name in columns})
+
+
+def _storable_column(cells: list[Any]) -> list[Any]:
+    texts = {str, list} & set(map(type, cells))
+    return [storable(cell) for cell in cells] if texts else cells
 
 
 def storable(value: Any) -> Any:
@@ -253,7 +285,8 @@ def storable(value: Any) -> Any:
     fail the file after all the work is done.
     """
     if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode("utf-8")
-    if isinstance(value, list):
+        # Asking costs nothing, and nearly every cell is plain.
+        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, list) and value and not isinstance(value[0], int):
         return [storable(one) for one in value]
     return value

@@ -12,10 +12,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from mlflow_mcq.comparison.compare import Comparison
+from mlflow_mcq.forecast import Cost, said
 from mlflow_mcq.generation import ArmRows
 from mlflow_mcq.recipe import ArmResult
 
-__all__ = ["show_comparison", "show_results", "show_rows", "ui_command"]
+__all__ = ["show_comparison", "show_costs", "show_results", "show_rows", "ui_command"]
 
 _COLUMNS = {
     "acc": "accuracy",
@@ -67,6 +68,25 @@ def show_comparison(found: Comparison, console: Console | None = None) -> None:
             console.print(f"  [bold]alarms[/bold]: {', '.join(found.alarms[arm])}", soft_wrap=True)
     console.print(f"Comparison: run {found.run_id}, open mcq_report.html", soft_wrap=True)
     console.print(_ui_line(), soft_wrap=True)
+
+
+def show_costs(costs: Sequence[Cost], console: Console | None = None) -> None:
+    """Print what a recipe will ask for at most, then each arm in a row of a table."""
+    console = console or Console()
+    console.print(escape(said(costs)[0]), soft_wrap=True)
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("arm", no_wrap=True)
+    for name in ("prompts", "distinct", "tokens", "unique", "shared", "judge calls", "s", "GB"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for cost in costs:
+        counts = (cost.n_prompts, cost.n_distinct, cost.n_tokens, cost.n_unique, cost.n_shared)
+        calls = f"{cost.n_judge_calls:,}" if cost.judge else "-"
+        seconds = "-" if cost.seconds is None else "-".join(f"{n:,.0f}" for n in cost.seconds)
+        memory = "-" if cost.device_bytes is None else f"{cost.device_bytes / 1e9:.2g}"
+        table.add_row(escape(cost.arm), *(f"{n:,}" for n in counts), calls, seconds, memory)
+    console.print(table)
+    if any(cost.n_probed for cost in costs):
+        console.print("s, GB: estimates of generation, from a few prompts.", style="dim")
 
 
 def show_rows(made: Sequence[ArmRows], console: Console | None = None) -> None:

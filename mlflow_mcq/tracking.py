@@ -33,7 +33,7 @@ from mlflow.models.evaluation.artifacts import (
 )
 from mlflow.models.evaluation.base import EvaluationArtifact
 
-__all__ = ["RunLog", "capped", "quiet"]
+__all__ = ["RunLog", "capped", "joined", "quiet"]
 
 _log = logging.getLogger(__name__)
 _KINDS: dict[str, type[EvaluationArtifact]] = {
@@ -155,6 +155,13 @@ class RunLog:
         with self._staged(f"{name}.parquet") as path:
             frame.to_parquet(path, index=False, compression="zstd")
 
+    def parquet_parts(self, name: str, parts: Iterable[pd.DataFrame]) -> None:
+        """The same of a table that comes in parts, so that it is never a DataFrame as a whole."""
+        import pyarrow.parquet as pq
+
+        with self._staged(f"{name}.parquet") as path:
+            pq.write_table(joined(parts), path, compression="zstd")
+
     def text(self, file: str, text: str) -> None:
         """Store a text; a name ending in .txt is shown as it is, never as HTML."""
         self._text(file, text)
@@ -189,6 +196,17 @@ def capped(frame: pd.DataFrame, rows: int, first: Iterable[bool] | None = None) 
         return frame.head(rows)
     mask = pd.Series(list(first), index=frame.index, dtype=bool)
     return pd.concat([frame[mask], frame[~mask]]).head(rows)
+
+
+def joined(parts: Iterable[pd.DataFrame]) -> Any:
+    """One Arrow table of DataFrames with the same columns; it holds a row in half the memory.
+
+    A column that is empty in one part takes the type that it has in the others.
+    """
+    import pyarrow as pa
+
+    tables = [pa.Table.from_pandas(part, preserve_index=False) for part in parts]
+    return pa.concat_tables(tables, promote_options="permissive")
 
 
 def _legal(name: str) -> str:

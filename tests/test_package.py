@@ -71,7 +71,8 @@ def test_imports_are_light(module: str, absent: tuple[str, ...]) -> None:
 
 def test_public_names() -> None:
     assert mlflow_mcq.__all__ == [
-        "analogy_items", "chance_band", "compare", "evaluate", "examine_judge", "fail_if_worse",
+        "analogy_items", "chance_band", "compare", "cost_before", "evaluate", "examine_judge",
+        "fail_if_worse",
         "from_inspect_log", "from_lm_eval_samples", "from_twinkle", "lint_items", "local_model",
         "loss_thresholds", "nonsense_items", "orientations_for", "parse_judge_reply", "regrade",
         "remote_model", "run_recipe", "strict_choice",

@@ -57,6 +57,15 @@ def test_the_seed_counts_only_where_lots_are_drawn():
     assert key(seed=1, temperature=1.0) != key(seed=2, temperature=1.0)
 
 
+def test_rows_on_disk_are_found_by_later_versions():
+    chat = (Message("user", "hi \u2028"), Message("assistant", "x"))
+    sampled = Decoding(temperature=0.6, seed=3, stop=("\n\n",), top_p=0.9, thinking=True)
+    assert row_key("m é", request(), Decoding()).hex() == "ce73e20ea6b52d18f1084f0cf4525aaf"
+    assert (
+        row_key("m é", request(content=chat), sampled).hex() == "c39a8044e6c99f8beecf3c1381c2e935"
+    )
+
+
 def test_data_that_is_no_unicode_has_a_key_and_a_row(tmp_path):
     odd = "half \ud800 pair\n\x00\u2028"
     key = row_key("m", request(content=odd), Decoding())

@@ -13,7 +13,7 @@ from mlflow_mcq.errors import McqError
 __all__ = ["COMMANDS", "cli", "main"]
 
 COMMANDS = (
-    recipes.run, recipes.generate, recipes.recipes,
+    recipes.run, recipes.cost, recipes.generate, recipes.recipes,
     arms.compare, arms.regrade, arms.ui_hint,
     texts.grade, texts.exam, texts.lint,
 )  # fmt: skip

@@ -97,6 +97,7 @@ class OpenAIChat:
         self._limit_name = "max_tokens"
         self._window: float | None = None  # what the server bore last
         self._given_up = False
+        self._ends: list[Callable[[], None]] = []
         self._key()
         name = "\x1f".join((model, self.url, str(speaks_chat)))
         self.fingerprint: str = hashlib.sha256(name.encode()).hexdigest()[:12]
@@ -127,9 +128,23 @@ class OpenAIChat:
         answers: queue.SimpleQueue[tuple[int, T] | None] = queue.SimpleQueue()
         with _background_loop() as loop:
             work = asyncio.run_coroutine_threadsafe(self._each(queries, one, answers), loop)
-            while (answer := answers.get()) is not None:
-                yield answer
-            work.result()
+
+            def end() -> None:
+                work.cancel()
+                answers.put(None)  # work that had not begun says nothing at its end
+
+            self._ends.append(end)
+            try:
+                while (answer := answers.get()) is not None:
+                    yield answer
+                work.result()
+            finally:
+                self._ends.remove(end)
+
+    def stop(self) -> None:
+        """End all calls under way, from any thread; whoever waits gets a `CancelledError`."""
+        for end in [*self._ends]:
+            end()
 
     async def _each(
         self,

@@ -19,6 +19,7 @@ from filelock import FileLock, Timeout
 
 from mlflow_mcq.cache_home import cache_home
 from mlflow_mcq.errors import StoreError
+from mlflow_mcq.store.ledger import Entry, entries
 from mlflow_mcq.store.row_store import RowStore
 
 __all__ = ["Journal", "folder_of", "open_journal"]
@@ -42,6 +43,11 @@ class Journal:
         self._own = own
         self._lock = _locked(folder) if own else None
         self.rows = RowStore(folder)
+
+    @property
+    def ahead(self) -> list[Entry]:
+        """What was made ahead for this very run. A shared folder serves others as well."""
+        return entries(self.folder) if self._own else []
 
     def close(self, *, finished: bool) -> None:
         """Let go of the folder.
