@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mlflow_mcq import scorers
+    from mlflow_mcq import extra_metrics, scorers
     from mlflow_mcq.chance import chance_band
     from mlflow_mcq.comparison.compare import compare
     from mlflow_mcq.comparison.gate import fail_if_worse, loss_thresholds
@@ -38,6 +38,7 @@ __all__ = [
     "compare",
     "evaluate",
     "examine_judge",
+    "extra_metrics",
     "fail_if_worse",
     "folded",
     "from_inspect_log",
@@ -83,7 +84,7 @@ _ROOMS = {
     "strict_choice": "graders.strict",
 }
 
-_MODULES = ("scorers",)
+_MODULES = ("extra_metrics", "scorers")
 
 
 def __getattr__(name: str) -> Any:

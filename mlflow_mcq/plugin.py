@@ -306,7 +306,7 @@ def _refuse(name: str, more: Mapping[str, Any]) -> None:
                 f"is not computed by {name}: each row here is one orientation of an item, "
                 "with a verdict and not a prediction to compare with a target",
                 possible="Leave it out, and compute it from the table mcq_grades of the result; "
-                "or pass it in a call of its own with another evaluator.",
+                "or use mlflow_mcq.extra_metrics with MLflow's own evaluator, without ours.",
             )
 
 
