@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mlflow_mcq import extra_metrics, scorers
+    from mlflow_mcq import extra_metrics, scorers, training
     from mlflow_mcq.chance import chance_band
     from mlflow_mcq.comparison.compare import compare
     from mlflow_mcq.comparison.gate import fail_if_worse, loss_thresholds
@@ -57,6 +57,7 @@ __all__ = [
     "run_recipe",
     "scorers",
     "strict_choice",
+    "training",
 ]
 
 _ROOMS = {
@@ -84,7 +85,7 @@ _ROOMS = {
     "strict_choice": "graders.strict",
 }
 
-_MODULES = ("extra_metrics", "scorers")
+_MODULES = ("extra_metrics", "scorers", "training")
 
 
 def __getattr__(name: str) -> Any:

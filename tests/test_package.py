@@ -76,7 +76,7 @@ def test_public_names() -> None:
         "from_inspect_log", "from_lm_eval_samples", "from_twinkle", "genai_evaluate", "lint_items",
         "local_model", "loss_thresholds", "nonsense_items", "orientations_for",
         "parse_judge_reply", "regrade", "remote_model", "rotated", "run_recipe", "scorers",
-        "strict_choice",
+        "strict_choice", "training",
     ]  # fmt: skip
     for name in mlflow_mcq.__all__:
         assert getattr(mlflow_mcq, name).__doc__
