@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sys
 import types
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,26 @@ DATA = [
     {"id": f"q{n}", "question": f"{n}+1?", "options": ["less", "more"], "answer": "AB"[n % 2]}
     for n in range(3)
 ]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """One tracking store for all of this file: making one takes seconds."""
+    before = mlflow.get_tracking_uri()
+    folder = tmp_path_factory.mktemp("store")
+    mlflow.set_tracking_uri(f"sqlite:///{folder}/mlflow.db")
+    mlflow.create_experiment("curves", artifact_location=str(folder / "artifacts"))
+    yield
+    mlflow.set_tracking_uri(before)
+
+
+@pytest.fixture(autouse=True)
+def experiment(request: pytest.FixtureRequest) -> None:
+    """Artifacts beside the store, never beside the caller."""
+    if "store" in request.fixturenames:
+        mlflow.set_experiment("curves")
+
+
 QUICK = {"max_new_tokens": 2, "template": "{question}\n{options}\n", "orientations": "swap"}
 TOKENIZER = byte_tokenizer(PLAIN_TEMPLATE, pad="</s>")
 
