@@ -12,7 +12,7 @@ from mlflow.models.evaluation.base import EvaluationResult
 
 from mlflow_mcq.datasets.reading import check_layout
 from mlflow_mcq.datasets.sources import load_data
-from mlflow_mcq.engines.handle import local_model
+from mlflow_mcq.engines.handle import endpoint_model, local_model
 from mlflow_mcq.errors import JudgeNotConfigured, ModelError, SettingsError
 from mlflow_mcq.judge_settings import JudgeSettings
 from mlflow_mcq.settings import EVALUATORS, Settings, check_reads_sets, read_settings
@@ -33,7 +33,8 @@ def evaluate(
     """Evaluate one arm: `mlflow.models.evaluate` with good defaults and good errors.
 
     Args:
-        model: A function of a DataFrame, a pyfunc, a ``models:/`` or ``runs:/`` URI,
+        model: A function of a DataFrame, a pyfunc, a ``models:/``, ``runs:/`` or
+            ``endpoints:/`` URI,
             `local_model`, `remote_model`, ``(model, tokenizer)``, a folder or hub name;
             None reads the answers that the data holds.
         data: DataFrame, list of dicts, MLflow dataset, the path of a data file,
@@ -106,6 +107,8 @@ def usable_model(model: Any, batch_size: int = 8) -> Any:
         if len(model) != 2:
             raise ModelError("model", "a tuple must be (model, tokenizer)", len(model))
         return local_model(*model, batch_size=batch_size)
+    if isinstance(model, str) and model.startswith("endpoints:/"):
+        return endpoint_model(model)
     if isinstance(model, str) and not re.match(r"[a-z0-9_+-]+:/", model):
         return local_model(model, batch_size=batch_size)
     return model

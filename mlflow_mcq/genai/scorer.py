@@ -116,7 +116,8 @@ class McqScorer(Scorer):  # type: ignore[misc]  # MLflow ships no types
     def _refuse_credentials(self) -> None:
         for judge in (self._told, *self._told.get("panel", ())):
             url = judge.get("base_url")
-            if url and shown_url(url) != url:
+            hidden = set(judge.get("query", {})) - {"api-version"}
+            if hidden or (url and shown_url(url) != url):
                 raise SettingsError(
                     "judge.base_url",
                     "holds credentials or a query, and a registered scorer is stored as text",
