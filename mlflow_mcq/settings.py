@@ -369,8 +369,10 @@ def _as_settings_error(error: ValidationError) -> SettingsError:
         )
     given = first["input"]
     # A judge that is wrong as a whole may hold a key or credentials anywhere.
-    whole = where in ("judge", "judge.panel") or (
-        room.startswith("judge") and (isinstance(last, int) or isinstance(given, Mapping))
+    whole = (
+        where in ("judge", "judge.panel")
+        or ".query" in where
+        or (room.startswith("judge") and (isinstance(last, int) or isinstance(given, Mapping)))
     )
     got = type(given).__name__ if whole else given
     return SettingsError(where, first["msg"][0].lower() + first["msg"][1:], got)

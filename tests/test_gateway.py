@@ -247,6 +247,13 @@ def test_only_the_version_of_a_query_is_shown() -> None:
     assert shown["query"] == {"api-version": "2024-10-21", "code": "(hidden)"}
 
 
+def test_a_query_that_is_wrong_is_not_repeated() -> None:
+    judge = {"model": "gpt", "base_url": "https://host/v1", "query": {"code": 70355608}}
+    with pytest.raises(SettingsError, match="query") as caught:
+        read_settings({"judge": judge})
+    assert "70355608" not in str(caught.value)
+
+
 def test_a_secret_in_a_query_is_not_registered(
     store: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

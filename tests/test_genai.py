@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import mlflow
+import pandas as pd
 import pytest
 from fake_server import FakeServer, refused
 from hypothesis import given, settings
@@ -27,6 +28,7 @@ from mlflow_mcq.errors import (
 )
 from mlflow_mcq.genai.evaluation import bounded_workers
 from mlflow_mcq.genai.feedback import feedback_of, grade_from
+from mlflow_mcq.genai.rotated import answered_rows
 from mlflow_mcq.genai.row import generation_of, row_of
 from mlflow_mcq.graders.plain import ABSTAINS
 from mlflow_mcq.records import Grade, Item, Orientation, Prompt, Request
@@ -41,6 +43,9 @@ DATA = [
 
 def values(feedback: list[Any]) -> dict[str, Any]:
     return {one.name: one.value for one in feedback if one.error is None}
+
+
+KEY, IN_QUERY = "sk-canary-7Qp2vv91", "query-canary-31kk8a"
 
 
 # --- one row ---------------------------------------------------------------------------
@@ -238,7 +243,9 @@ def app(prompt: str) -> str:
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     """One evaluation on a bare SQLite store, with MLflow's own number of threads."""
     folder, before, here = tmp_path_factory.mktemp("genai"), mlflow.get_tracking_uri(), Path.cwd()
-    server = FakeServer(lambda request, n: refused(400, "no") if n == 0 else "OTHER")
+    said = f"no, {KEY} of {IN_QUERY} is not welcome"
+    server = FakeServer(lambda request, n: refused(400, said) if n == 0 else "OTHER")
+    os.environ["CANARY_KEY"] = KEY
     os.chdir(folder)
     mlflow.set_tracking_uri(f"sqlite:///{folder}/mlflow.db")
     try:
@@ -246,14 +253,22 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
             DATA,
             app,
             [scorers.regex("naive"), scorers.strict()],
-            judge={"model": "m", "base_url": server.url, "max_retries": 0, "preflight": False},
+            judge={
+                "model": "m",
+                "base_url": server.url,
+                "max_retries": 0,
+                "preflight": False,
+                "api_key_env": "CANARY_KEY",
+                "query": {"code": IN_QUERY},
+            },
         )
         run = mlflow.get_run(result.run_id)
         traces = mlflow.search_traces(
             locations=[run.info.experiment_id], run_id=result.run_id, return_type="list"
         )
-        yield {"result": result, "run": run, "traces": traces}
+        yield {"result": result, "run": run, "traces": traces, "folder": folder}
     finally:
+        del os.environ["CANARY_KEY"]
         server.close()
         mlflow.set_tracking_uri(before)
         os.chdir(here)
@@ -301,6 +316,17 @@ def test_a_run_is_an_arm_like_any_other(ran: dict[str, Any]) -> None:
     assert len(tags["mcq.judge_fingerprint"]) == 12
     with pytest.raises(RunInUse, match="holds an arm already"):
         mlflow_mcq.folded(ran["result"])
+
+
+def test_keys_are_not_in_the_store(ran: dict[str, Any]) -> None:
+    files = [path for path in ran["folder"].rglob("*") if path.is_file()]
+    assert len(files) > 20
+    for path in files:
+        held = path.read_bytes()
+        if path.suffix == ".parquet":  # compressed
+            held += repr(pd.read_parquet(path).to_dict("list")).encode()
+        assert KEY.encode() not in held, path.name
+        assert IN_QUERY.encode() not in held, path.name
 
 
 def test_lost_rows_stop_the_folding(ran: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -377,6 +403,23 @@ def test_rows_are_messages_where_that_is_asked() -> None:
     row = mlflow_mcq.rotated(DATA[:1], "as-is", input_format="messages")[0]
     assert row["inputs"]["messages"][-1]["role"] == "user"
     assert row["expectations"]["mcq"]["settings"]["orientations"] == "as-is"
+
+
+def test_a_model_of_ours_answers_all_rows_at_once(judge_server: Any) -> None:
+    server = judge_server(lambda request, n: "A")
+    engine = mlflow_mcq.remote_model(server.url, "m").engine
+    rows = answered_rows(engine, DATA, None, {"orientations": "rotations:2"})
+    assert [row["outputs"] for row in rows] == ["A"] * 12
+    assert [row["expectations"]["mcq"]["place"] for row in rows] == list(range(12))
+    assert "messages" in rows[0]["inputs"]  # what a chat model was asked
+
+
+def test_rows_made_by_hand_claim_no_settings() -> None:
+    row = {"options": METALS, "gold": 2}
+    once, again = (generation_of({"question": "Which?"}, said, row) for said in ("A", "B"))
+    assert once.prompt == again.prompt
+    assert once.prompt.protocol == "stored"
+    assert generation_of({"question": "Who?"}, "A", row).key != once.key
 
 
 # --- registered ------------------------------------------------------------------------

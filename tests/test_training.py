@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import random
 import sys
 import types
@@ -219,6 +220,19 @@ def test_a_judge_that_serves_nobody_is_found_before_training(judge_server: Any) 
 def test_refused_when_made(arguments: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         McqCallback(**{"data": DATA, **arguments})
+
+
+def test_the_example_learns_replies_only() -> None:
+    path = Path(__file__).parent.parent / "docs/examples/training_curve.py"
+    spec = importlib.util.spec_from_file_location("training_curve", path)
+    assert spec is not None
+    assert spec.loader is not None
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    assert example.ITEMS.is_file()
+    for row in example.Toy(TOKENIZER):
+        learnt = row["input_ids"][row["labels"] != -100]
+        assert TOKENIZER.decode(learnt, skip_special_tokens=True) == example.SAYS
 
 
 # --- Lightning -------------------------------------------------------------------------

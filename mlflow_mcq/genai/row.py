@@ -16,6 +16,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mlflow_mcq.datasets.stored import PROTOCOL as STORED
 from mlflow_mcq.engines.pyfunc import answer_text
 from mlflow_mcq.errors import DataError
 from mlflow_mcq.graders.strict import label_names
@@ -32,7 +33,7 @@ from mlflow_mcq.records import (
 
 __all__ = ["generation_of", "row_of"]
 
-_BY_HAND = "plain"
+_BY_HAND = "by-hand"
 _TEXT, _MESSAGES = "prompt", "messages"
 """What a function of a row is given: one of these two, by name."""
 
@@ -121,7 +122,8 @@ def generation_of(inputs: Any, outputs: Any, expectations: Any) -> Generation:
     if len(orientation.order) != len(texts):
         raise DataError("order", f"must place {len(texts)} options", orientation.order)
     labels = tuple(map(str, told["labels"])) if "labels" in told else label_names(len(texts), None)
-    protocol = str(told.get("protocol", _BY_HAND))
+    # Nobody knows how a page that was made by hand was made: no setting of ours describes it.
+    protocol = str(told.get("protocol", STORED))
     prompt = Prompt(item, orientation, protocol, _asked(asked), labels)
     return Generation(prompt, int(told.get("repeat", 0)), _reply(outputs), "predict_fn")
 
