@@ -10,13 +10,16 @@ import mlflow.pyfunc  # in full: MLflow would load it later, over what tests put
 import pandas as pd
 import pytest
 from fake_server import completion, refused
+from mlflow.pyfunc.model import ModelFromDeploymentEndpoint
 from tiny import PLAIN_TEMPLATE, byte_tokenizer, tiny_model
 
 import mlflow_mcq
+from mlflow_mcq.engines.chat_engine import ChatEngine
 from mlflow_mcq.engines.endpoint import EndpointChat
 from mlflow_mcq.engines.handle import connect_judge
 from mlflow_mcq.engines.local import LocalChat
 from mlflow_mcq.engines.logged import PyfuncChat
+from mlflow_mcq.engines.pyfunc import CallableEngine
 from mlflow_mcq.errors import JudgeNotConfigured, JudgeUnavailable, ModelError, SettingsError
 from mlflow_mcq.front import usable_model
 from mlflow_mcq.judge_settings import JudgeSettings
@@ -24,6 +27,7 @@ from mlflow_mcq.judges import ask_first, judge_of
 from mlflow_mcq.pipeline import requests_for
 from mlflow_mcq.records import DOWN, Decoding, Item, Message, Query, Verdict
 from mlflow_mcq.settings import Settings, read_settings, shown_judge
+from mlflow_mcq.unwrap import engine_of
 
 ITEMS = [Item("q", "Liquid metal?", ("mercury", "iron"), 0)]
 ASKED = [Query((Message("user", "Which?"),))]
@@ -90,6 +94,24 @@ def test_the_evaluated_model_may_be_an_endpoint(gateway: Any) -> None:
     [grade] = judge_of(JudgeSettings(model="endpoints:/judge")).grade([answer])
     assert (grade.verdict, grade.choice) == (Verdict.INCORRECT, 1)
     assert gateway.paths[-1] == "/gateway/judge/invocations"
+
+
+@pytest.mark.parametrize(
+    ("target", "params", "kind"),
+    [
+        pytest.param(None, {}, ChatEngine, id="a gateway"),
+        pytest.param("databricks", {}, CallableEngine, id="Databricks stays with MLflow"),
+        pytest.param(None, {"n": 1}, CallableEngine, id="so do parameters of its own"),
+    ],
+)
+def test_mlflows_wrapper_is_taken_off(
+    gateway: Any, monkeypatch: pytest.MonkeyPatch, target: Any, params: Any, kind: type
+) -> None:
+    if target:
+        monkeypatch.setenv("MLFLOW_DEPLOYMENTS_TARGET", target)
+    inner = ModelFromDeploymentEndpoint("candidate", params)
+    model = SimpleNamespace(python_model=inner, predict=lambda frame: [], metadata=None)
+    assert type(engine_of(model, Settings())) is kind
 
 
 def test_an_address_of_its_own_wins(gateway: Any, judge_server: Any) -> None:

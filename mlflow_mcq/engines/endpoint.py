@@ -10,9 +10,10 @@ from mlflow_mcq.engines.openai_chat import OpenAIChat, request_options
 from mlflow_mcq.errors import SettingsError
 from mlflow_mcq.records import Decoding, Message, Query
 
-__all__ = ["EndpointChat"]
+__all__ = ["EndpointChat", "at_gateway"]
 
 _SCHEME = "endpoints:/"
+_HTTP = ("http://", "https://")
 _TOKEN = "MLFLOW_TRACKING_TOKEN"
 
 
@@ -66,20 +67,31 @@ class EndpointChat(OpenAIChat):
         return await client.post(self._path, body)
 
 
-def _target() -> str:
+def at_gateway() -> bool:
+    """Whether MLflow's deployments target is a gateway with an HTTP address."""
+    return _told().startswith(_HTTP)
+
+
+def _told() -> str:
     from mlflow.deployments import get_deployments_target
     from mlflow.exceptions import MlflowException
 
     try:
-        found = str(get_deployments_target())
-    except MlflowException:
+        return str(get_deployments_target())
+    except MlflowException:  # it was told none
+        return ""
+
+
+def _target() -> str:
+    found = _told()
+    if not found:
         raise SettingsError(
             "model",
             "is an endpoint of MLflow's gateway, and MLflow was not told where that is",
             possible="Call mlflow.deployments.set_deployments_target(url), set "
             "MLFLOW_DEPLOYMENTS_TARGET, or give base_url for a judge.",
-        ) from None
-    if not found.startswith(("http://", "https://")):
+        )
+    if not found.startswith(_HTTP):
         raise SettingsError(
             "model",
             "can be asked at a gateway with an HTTP address, and the deployments target is none",
