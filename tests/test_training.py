@@ -291,5 +291,8 @@ def test_without_lightning_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -
     for name in ("lightning", "lightning.pytorch", "pytorch_lightning"):
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.delitem(sys.modules, "mlflow_mcq.training.lightning", raising=False)
+    from mlflow_mcq.training import McqLightningCallback
+
     with pytest.raises(SettingsError, match=r"mlflow-mcq\[lightning\]"):
-        from mlflow_mcq.training import McqLightningCallback  # noqa: F401
+        McqLightningCallback(DATA, tokenizer=TOKENIZER)
+    sys.modules.pop("mlflow_mcq.training.lightning")

@@ -48,7 +48,7 @@ def rotated(
         >>> [row["expectations"]["order"] for row in rows]
         [[0, 1], [1, 0]]
         >>> rows[1]["inputs"]["prompt"].splitlines()[2:4]
-        ['A. 4', 'B. 3']
+        ['A) 4', 'B) 3']
     """
     requests, chosen = _requests(data, split, {"orientations": orientations, **settings})
     told = _told(chosen)

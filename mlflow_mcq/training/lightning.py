@@ -17,7 +17,11 @@ __all__ = ["McqLightningCallback"]
 
 
 def _callback_class() -> Any:
-    """Lightning's `Callback`, under either of its two names."""
+    """Lightning's `Callback`, under either of its two names; `object` where it is missing.
+
+    The fault is then said when a callback is made: tools that import every module must not
+    stumble over an extra.
+    """
     for name in ("lightning.pytorch", "pytorch_lightning"):
         try:
             return importlib.import_module(name).Callback
@@ -25,11 +29,7 @@ def _callback_class() -> Any:
             # A package that lacks something of its own is broken, not missing.
             if error.name not in (name, name.partition(".")[0]):
                 raise
-    raise SettingsError(
-        "McqLightningCallback",
-        "needs Lightning, which is not installed",
-        possible='pip install "mlflow-mcq[lightning]"',
-    )
+    return object
 
 
 _Callback: Any = _callback_class()
@@ -62,6 +62,12 @@ class McqLightningCallback(_Callback):  # type: ignore[misc]
         model: Callable[[Any], Any] | None = None,
         **settings: Any,
     ) -> None:
+        if _Callback is object:
+            raise SettingsError(
+                "McqLightningCallback",
+                "needs Lightning, which is not installed",
+                possible='pip install "mlflow-mcq[lightning]"',
+            )
         super().__init__()
         self.every_n_steps = check_interval(every_n_steps)
         self.probe = Probe(data, **settings)
