@@ -12,7 +12,7 @@ from mlflow.models.evaluation.base import EvaluationResult
 
 from mlflow_mcq.datasets.reading import check_layout
 from mlflow_mcq.datasets.sources import load_data
-from mlflow_mcq.engines.handle import endpoint_model, local_model
+from mlflow_mcq.engines.handle import local_model
 from mlflow_mcq.errors import JudgeNotConfigured, ModelError, SettingsError
 from mlflow_mcq.judge_settings import JudgeSettings
 from mlflow_mcq.settings import EVALUATORS, Settings, check_reads_sets, read_settings
@@ -107,8 +107,6 @@ def usable_model(model: Any, batch_size: int = 8) -> Any:
         if len(model) != 2:
             raise ModelError("model", "a tuple must be (model, tokenizer)", len(model))
         return local_model(*model, batch_size=batch_size)
-    if isinstance(model, str) and model.startswith("endpoints:/"):
-        return endpoint_model(model)
     if isinstance(model, str) and not re.match(r"[a-z0-9_+-]+:/", model):
         return local_model(model, batch_size=batch_size)
     return model

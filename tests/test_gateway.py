@@ -16,12 +16,11 @@ from tiny import PLAIN_TEMPLATE, byte_tokenizer, tiny_model
 import mlflow_mcq
 from mlflow_mcq.engines.chat_engine import ChatEngine
 from mlflow_mcq.engines.endpoint import EndpointChat
-from mlflow_mcq.engines.handle import connect_judge
+from mlflow_mcq.engines.handle import connect_judge, endpoint_model
 from mlflow_mcq.engines.local import LocalChat
 from mlflow_mcq.engines.logged import PyfuncChat
 from mlflow_mcq.engines.pyfunc import CallableEngine
 from mlflow_mcq.errors import JudgeNotConfigured, JudgeUnavailable, ModelError, SettingsError
-from mlflow_mcq.front import usable_model
 from mlflow_mcq.judge_settings import JudgeSettings
 from mlflow_mcq.judges import ask_first, judge_of
 from mlflow_mcq.pipeline import requests_for
@@ -83,7 +82,7 @@ def test_mlflows_own_credentials_are_used(
 
 def test_the_evaluated_model_may_be_an_endpoint(gateway: Any) -> None:
     gateway.script = lambda request, n: "It may be so."
-    model = usable_model("endpoints:/candidate")
+    model = endpoint_model("endpoints:/candidate")
     assert model(pd.DataFrame({"prompt": ["Which?", "What?"]})) == ["It may be so."] * 2
     assert set(gateway.paths) == {"/gateway/candidate/invocations"}
     [answer] = model.engine.generate(
