@@ -33,7 +33,8 @@ def evaluate(
     """Evaluate one arm: `mlflow.models.evaluate` with good defaults and good errors.
 
     Args:
-        model: A function of a DataFrame, a pyfunc, a ``models:/`` or ``runs:/`` URI,
+        model: A function of a DataFrame, a pyfunc, a ``models:/``, ``runs:/`` or
+            ``endpoints:/`` URI,
             `local_model`, `remote_model`, ``(model, tokenizer)``, a folder or hub name;
             None reads the answers that the data holds.
         data: DataFrame, list of dicts, MLflow dataset, the path of a data file,

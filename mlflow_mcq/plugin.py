@@ -33,8 +33,10 @@ __all__ = [
     "MODEL_TYPES",
     "AnalogyEvaluator",
     "JudgeEvaluator",
+    "Plan",
     "RegexEvaluator",
     "SimilarityEvaluator",
+    "plan_of",
 ]
 
 MODEL_TYPES = frozenset({"multiple-choice", "mcq"})
@@ -87,7 +89,7 @@ class _McqEvaluator(ModelEvaluator):  # type: ignore[misc]  # MLflow ships no ty
                 return self._record(arm, plan.graders(arm), run_id, model, more.get("model_id"))
 
     @abstractmethod
-    def _prepared(self, settings: Settings) -> _Plan:
+    def _prepared(self, settings: Settings) -> Plan:
         """Check and build what must be there before inference; the rest is left for after."""
 
     def _record(
@@ -114,8 +116,8 @@ class RegexEvaluator(_McqEvaluator):
 
     name = "mcq_regex"
 
-    def _prepared(self, settings: Settings) -> _Plan:
-        return _Plan(lambda arm: _regexes(settings))
+    def _prepared(self, settings: Settings) -> Plan:
+        return Plan(lambda arm: _regexes(settings))
 
 
 class JudgeEvaluator(_McqEvaluator):
@@ -123,14 +125,14 @@ class JudgeEvaluator(_McqEvaluator):
 
     name = "mcq_judge"
 
-    def _prepared(self, settings: Settings) -> _Plan:
+    def _prepared(self, settings: Settings) -> Plan:
         from mlflow_mcq.judges import ask_first, judge_of
 
         if settings.judge is None:
             raise JudgeNotConfigured
         judge = judge_of(settings.judge)
         ask_first(judge)
-        return _Plan(
+        return Plan(
             lambda arm: [judge, *([] if arm.takes_all else _regexes(settings))], judge=judge
         )
 
@@ -140,14 +142,14 @@ class AnalogyEvaluator(_McqEvaluator):
 
     name = "mcq_analogy"
 
-    def _prepared(self, settings: Settings) -> _Plan:
+    def _prepared(self, settings: Settings) -> Plan:
         from mlflow_mcq.engines.tokenizer import load_tokenizer
         from mlflow_mcq.graders import AnalogyGrader
         from mlflow_mcq.unwinnable import tokenizer_of, warn_unwinnable
 
         named = settings.analogy.tokenizer
         tokenizer = load_tokenizer(named) if named else None
-        return _Plan(
+        return Plan(
             lambda arm: [AnalogyGrader(settings.analogy, tokenizer or arm.tokenizer)],
             lambda engine, items: warn_unwinnable(
                 items, tokenizer or tokenizer_of(engine), settings.analogy.window
@@ -160,13 +162,20 @@ class SimilarityEvaluator(_McqEvaluator):
 
     name = "mcq_similarity"
 
-    def _prepared(self, settings: Settings) -> _Plan:
+    def _prepared(self, settings: Settings) -> Plan:
         from mlflow_mcq.engines.embedder import SentenceEmbedder
         from mlflow_mcq.graders import SimilarityGrader
 
         chosen = settings.similarity
         embedder = SentenceEmbedder(chosen.encoder, chosen.batch_size, chosen.cache_dir)
-        return _Plan(lambda arm: [SimilarityGrader(embedder, chosen)])
+        return Plan(lambda arm: [SimilarityGrader(embedder, chosen)])
+
+
+def plan_of(name: str, settings: Settings) -> Plan:
+    """What one of our evaluators does, by its name: for callers that have a model and no run."""
+    kinds = (JudgeEvaluator, RegexEvaluator, AnalogyEvaluator, SimilarityEvaluator)
+    (kind,) = [kind for kind in kinds if kind.name == name]
+    return kind()._prepared(settings)
 
 
 def _regexes(settings: Settings) -> list[Grader]:
@@ -176,7 +185,7 @@ def _regexes(settings: Settings) -> list[Grader]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class Plan:
     """What an evaluator does once its settings are known to be sound.
 
     Attributes:
@@ -198,7 +207,7 @@ class _Call:
     dataset: Any
     model: Any
     predictions: str | None
-    plan: _Plan
+    plan: Plan
 
 
 class _Arms:
@@ -332,7 +341,7 @@ def _refuse(name: str, more: Mapping[str, Any]) -> None:
                 f"is not computed by {name}: each row here is one orientation of an item, "
                 "with a verdict and not a prediction to compare with a target",
                 possible="Leave it out, and compute it from the table mcq_grades of the result; "
-                "or pass it in a call of its own with another evaluator.",
+                "or use mlflow_mcq.extra_metrics with MLflow's own evaluator, without ours.",
             )
 
 

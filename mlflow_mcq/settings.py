@@ -24,7 +24,7 @@ from pydantic import (
 
 from mlflow_mcq.columns import Columns
 from mlflow_mcq.errors import JudgeNotConfigured, SettingsError
-from mlflow_mcq.judge_settings import JudgeSettings, Prices
+from mlflow_mcq.judge_settings import JudgeSettings, Prices, place_of
 from mlflow_mcq.orientations import DEFAULT_SCHEME, check_scheme
 from mlflow_mcq.prompt_settings import FewShotSettings
 from mlflow_mcq.protocols import (
@@ -98,6 +98,7 @@ def shown_judge(judge: JudgeSettings) -> dict[str, Any]:
     """
     return judge.model_dump(mode="json", exclude={"panel"}) | {
         "base_url": shown_url(judge.base_url),
+        "query": {k: v if k == "api-version" else "(hidden)" for k, v in judge.query.items()},
         "panel": [shown_judge(member) for member in judge.panel],
     }
 
@@ -305,7 +306,11 @@ def read_settings(config: Mapping[str, Any] | None, name: str = "mcq_judge") -> 
     # Values are not repeated: what stands in the wrong place may be a key.
     if isinstance(judge, str):
         raise JudgeNotConfigured("a text in place of the judge's settings")
-    missing = [k for k in ("model", "base_url") if isinstance(judge, Mapping) and not judge.get(k)]
+    missing: list[str] = []
+    if isinstance(judge, Mapping):
+        placed = bool(place_of(str(judge.get("model", ""))))
+        needed = ("model",) if placed else ("model", "base_url")
+        missing = [name for name in needed if not judge.get(name)]
     if missing:
         raise JudgeNotConfigured("a judge without " + " and ".join(missing))
     try:
@@ -364,8 +369,10 @@ def _as_settings_error(error: ValidationError) -> SettingsError:
         )
     given = first["input"]
     # A judge that is wrong as a whole may hold a key or credentials anywhere.
-    whole = where in ("judge", "judge.panel") or (
-        room.startswith("judge") and (isinstance(last, int) or isinstance(given, Mapping))
+    whole = (
+        where in ("judge", "judge.panel")
+        or ".query" in where
+        or (room.startswith("judge") and (isinstance(last, int) or isinstance(given, Mapping)))
     )
     got = type(given).__name__ if whole else given
     return SettingsError(where, first["msg"][0].lower() + first["msg"][1:], got)

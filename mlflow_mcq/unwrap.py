@@ -12,7 +12,8 @@ from mlflow_mcq.datasets.stored import StoredAnswer, read_stored
 from mlflow_mcq.doors import Engine
 from mlflow_mcq.engines.chat_engine import ChatEngine
 from mlflow_mcq.engines.chat_pyfunc import chat_predict
-from mlflow_mcq.engines.handle import ModelHandle
+from mlflow_mcq.engines.endpoint import at_gateway
+from mlflow_mcq.engines.handle import ModelHandle, endpoint_model
 from mlflow_mcq.engines.kept import KeptEngine
 from mlflow_mcq.engines.local import LocalChat
 from mlflow_mcq.engines.pyfunc import CallableEngine, is_raw_transformers
@@ -61,6 +62,9 @@ def engine_of(model: Any, settings: Settings, output_column: str | None = None) 
         )
     if _is_logged_transformers(model):
         return _from_pipeline(model.get_raw_model(), settings, logged_model_id(model) or "")
+    endpoint = _endpoint_inside(model)
+    if endpoint and at_gateway():  # MLflow's own wrapper asks row after row
+        return endpoint_model(endpoint).engine
     chat = chat_predict(model)
     name = logged_model_id(model) or getattr(function, "__qualname__", type(model).__name__)
     return CallableEngine(
@@ -182,6 +186,17 @@ def _function_inside(model: Any) -> Any:
     cells = getattr(predict, "__closure__", None) or ()
     inside = {name: cell.cell_contents for name, cell in zip(names, cells, strict=False)}
     return inside.get("fn")
+
+
+def _endpoint_inside(model: Any) -> str:
+    """The gateway's endpoint that MLflow wraps as a model; empty for any other model.
+
+    One that is to be called with parameters of its own stays with MLflow, which adds them.
+    """
+    inner: Any = getattr(model, "python_model", None)
+    if type(inner).__name__ != "ModelFromDeploymentEndpoint" or inner.params:
+        return ""
+    return f"endpoints:/{inner.endpoint}"
 
 
 def _is_logged_transformers(model: Any) -> bool:

@@ -33,10 +33,12 @@ def test_every_python_block_runs_in_order(
             exec(compile(code, "README.md", "exec"), names)
     finally:
         mlflow.set_tracking_uri(before)
-    assert len(blocks) == 6
+    assert len(blocks) == 8
     # "The answer is A." is settled by the strict rule; the judge says OTHER to it.
     assert names["result"].metrics["judge/prefilter_rate"] == 1
     assert names["result"].metrics["judge/strict_agreement"] == 0
+    assert names["answered"].metrics["regex_bounded/n_rows"] == 5
+    assert names["curves"].every_n_steps == 50
     assert list(names["found"].headlines) == ["says B"]
     assert server.headers[0]["authorization"] == "Bearer sk-none"
 

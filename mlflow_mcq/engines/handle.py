@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mlflow_mcq.doors import Chat
 from mlflow_mcq.engines.chat_engine import ChatEngine
 from mlflow_mcq.errors import ModelError
-from mlflow_mcq.judge_settings import JudgeSettings
+from mlflow_mcq.judge_settings import GATEWAY, JudgeSettings, place_of
 from mlflow_mcq.records import Decoding, Message, Query
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ModelHandle", "connect_judge", "connect_panel", "local_model", "remote_model"]
+__all__ = [
+    "ModelHandle", "connect_judge", "connect_panel", "endpoint_model", "local_model",
+    "remote_model",
+]  # fmt: skip
 
 
 class ModelHandle:
@@ -83,7 +87,7 @@ got None. Call local_model(model, tokenizer).
     return ModelHandle(LocalChat(model, tokenizer, batch_size=batch_size))
 
 
-def remote_model(
+def remote_model(  # noqa: PLR0913  one argument for each setting of a server
     base_url: str,
     model: str,
     *,
@@ -91,6 +95,8 @@ def remote_model(
     concurrency: int = 16,
     chat: bool = True,
     timeout_s: float = 120.0,
+    api_key_header: str | None = None,
+    query: Mapping[str, str] | None = None,
 ) -> ModelHandle:
     """A model behind an OpenAI-compatible server (vLLM, SGLang, llama.cpp, TGI, ...).
 
@@ -101,6 +107,8 @@ def remote_model(
         concurrency: Most calls in flight.
         chat: Use chat completions; False uses plain completions (base models).
         timeout_s: Seconds before a call is given up.
+        api_key_header: Header of the key where it is no bearer: ``api-key`` for Azure OpenAI.
+        query: Added to the URL of every call: ``{"api-version": ...}`` for Azure OpenAI.
     """
     from mlflow_mcq.engines.openai_chat import OpenAIChat
 
@@ -112,16 +120,43 @@ def remote_model(
             concurrency=concurrency,
             timeout_s=timeout_s,
             speaks_chat=chat,
+            key_header=api_key_header,
+            query=query,
         )
     )
+
+
+def endpoint_model(uri: str) -> ModelHandle:
+    """A model behind MLflow's AI gateway, ``endpoints:/name``, at its deployments target.
+
+    Raises:
+        SettingsError: MLflow knows no target, or it is no such server.
+    """
+    from mlflow_mcq.engines.endpoint import EndpointChat
+
+    return ModelHandle(EndpointChat(uri, timeout_s=120.0))
 
 
 def connect_judge(judge: JudgeSettings) -> Chat:
     """The judge that the settings name: a server, or weights loaded here."""
     if judge.base_url == "local":
+        from mlflow_mcq.engines.logged import logged_chat
         from mlflow_mcq.engines.sharing import loaded
 
+        if place_of(judge.model):
+            return logged_chat(judge.model, judge.batch_size)
         return loaded(judge.model, judge.batch_size)
+    if place_of(judge.model) == GATEWAY:
+        from mlflow_mcq.engines.endpoint import EndpointChat
+
+        return EndpointChat(
+            judge.model,
+            None if judge.base_url == GATEWAY else judge.base_url,
+            judge.api_key_env,
+            judge.concurrency,
+            judge.timeout_s,
+            judge.max_retries,
+        )
     from mlflow_mcq.engines.openai_chat import OpenAIChat
 
     return OpenAIChat(
@@ -131,6 +166,8 @@ def connect_judge(judge: JudgeSettings) -> Chat:
         concurrency=judge.concurrency,
         timeout_s=judge.timeout_s,
         max_retries=judge.max_retries,
+        key_header=judge.api_key_header,
+        query=judge.query,
     )
 
 

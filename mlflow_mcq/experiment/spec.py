@@ -24,6 +24,8 @@ class RemoteSpec(BaseModel):
     concurrency: int = Field(16, ge=1)
     chat: bool = True
     timeout_s: float = Field(120.0, gt=0)
+    api_key_header: str | None = Field(None, pattern=r"^[A-Za-z][A-Za-z0-9-]*$")
+    query: dict[str, str] = Field(default_factory=dict)
 
 
 Model = str | RemoteSpec
