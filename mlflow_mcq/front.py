@@ -15,6 +15,7 @@ from mlflow_mcq.datasets.sources import load_data
 from mlflow_mcq.engines.handle import local_model
 from mlflow_mcq.errors import JudgeNotConfigured, ModelError, SettingsError
 from mlflow_mcq.judge_settings import JudgeSettings
+from mlflow_mcq.local_settings import LocalSettings, read_local
 from mlflow_mcq.settings import EVALUATORS, Settings, check_reads_sets, read_settings
 
 __all__ = ["checked_settings", "evaluate", "usable_model"]
@@ -34,8 +35,10 @@ def evaluate(
 
     Args:
         model: A function of a DataFrame, a pyfunc, a ``models:/`` or ``runs:/`` URI,
-            `local_model`, `remote_model`, ``(model, tokenizer)``, a folder or hub name;
-            None reads the answers that the data holds.
+            `local_model`, `remote_model`, ``(model, tokenizer)``, a folder or hub name, or
+            ``{"path": ..., "adapter": ..., "dtype": ...}`` (see
+            `mlflow_mcq.local_settings.LocalSettings`); None reads the answers that the data
+            holds.
         data: DataFrame, list of dicts, MLflow dataset, the path of a data file,
             ``hf:owner/name[:config][@revision]``, or a built set such as ``nonsense:1000``;
             native layouts are recognised.
@@ -106,6 +109,8 @@ def usable_model(model: Any, batch_size: int = 8) -> Any:
         if len(model) != 2:
             raise ModelError("model", "a tuple must be (model, tokenizer)", len(model))
         return local_model(*model, batch_size=batch_size)
+    if isinstance(model, (Mapping, LocalSettings)):
+        return local_model(read_local(model), batch_size=batch_size)
     if isinstance(model, str) and not re.match(r"[a-z0-9_+-]+:/", model):
         return local_model(model, batch_size=batch_size)
     return model

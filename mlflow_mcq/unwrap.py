@@ -12,6 +12,7 @@ from mlflow_mcq.datasets.stored import StoredAnswer, read_stored
 from mlflow_mcq.doors import Engine
 from mlflow_mcq.engines.chat_engine import ChatEngine
 from mlflow_mcq.engines.chat_pyfunc import chat_predict
+from mlflow_mcq.engines.described import forward_hooks
 from mlflow_mcq.engines.handle import ModelHandle
 from mlflow_mcq.engines.kept import KeptEngine
 from mlflow_mcq.engines.local import LocalChat
@@ -110,7 +111,9 @@ def rows_name(engine: Engine, requests: Sequence[Request], settings: Settings) -
 def _named_for_good(engine: Engine) -> bool:
     if not isinstance(engine, ChatEngine):
         return False
-    return not isinstance(engine.chat, LocalChat) or bool(engine.chat.origin)
+    chat = engine.chat
+    # Hooks that somebody hung on loaded weights stand in no name either.
+    return not isinstance(chat, LocalChat) or (bool(chat.origin) and not forward_hooks(chat.model))
 
 
 def speaks_chat(engine: Engine, settings: Settings) -> bool:

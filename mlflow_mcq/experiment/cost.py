@@ -15,6 +15,7 @@ from mlflow_mcq.errors import McqError
 from mlflow_mcq.experiment.spec import Model, RemoteSpec
 from mlflow_mcq.graders.exam import load_exam
 from mlflow_mcq.judge_settings import JudgeSettings
+from mlflow_mcq.local_settings import LocalSettings
 from mlflow_mcq.pipeline import family_for, requests_for
 from mlflow_mcq.protocols import Protocol
 from mlflow_mcq.records import Conversation
@@ -107,6 +108,8 @@ def cost_of(
 
 def tokenizer_for(model: Model | None) -> ReplyTokenizer | None:
     """The tokenizer of a model whose weights are named; None where it is not at hand."""
+    if isinstance(model, LocalSettings):
+        model = model.path
     if not isinstance(model, str) or model.startswith(_ANSWERED_HERE):
         return None
     try:
