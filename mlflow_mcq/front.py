@@ -17,6 +17,7 @@ from mlflow_mcq.errors import JudgeNotConfigured, ModelError, SettingsError
 from mlflow_mcq.judge_settings import JudgeSettings
 from mlflow_mcq.local_settings import LocalSettings, read_local
 from mlflow_mcq.settings import EVALUATORS, Settings, check_reads_sets, read_settings
+from mlflow_mcq.together import call_name, evaluate_together, ranks_of_call
 
 __all__ = ["checked_settings", "evaluate", "usable_model"]
 
@@ -48,6 +49,11 @@ def evaluate(
         split: Of a hub data set, or by a column ``split``.
         settings: Anything in `mlflow_mcq.settings.Settings`.
 
+    Where processes are connected (Accelerate, torch.distributed) it may be called on every
+    rank: all generate, the main one grades and logs one run, and all return its result. The
+    main rank may call it alone; not the very same call (data and settings) once alone and once
+    with the others, who would take the first for theirs.
+
     Returns:
         MLflow's result: ``metrics``, ``artifacts`` and ``tables``.
 
@@ -63,16 +69,26 @@ def evaluate(
     config = dict(settings)
     if judge is not None:
         config["judge"] = judge.model_dump() if isinstance(judge, JudgeSettings) else judge
-    checked_settings(config, names)  # refused here, before MLflow opens a run for it
-    arguments: dict[str, Any] = {"data": _usable_data(data, split)}
-    if targets is not None:
-        arguments["targets"] = targets
-    return mlflow.models.evaluate(
-        model=usable_model(model),
-        model_type="multiple-choice",
-        evaluators=names,
-        evaluator_config=dict.fromkeys(names, config),
-        **arguments,
+    checked = checked_settings(config, names)  # refused here, before MLflow opens a run for it
+
+    def whole(usable: Any, handle: Any) -> EvaluationResult:
+        return mlflow.models.evaluate(
+            model=handle,
+            data=usable,
+            model_type="multiple-choice",
+            evaluators=names,
+            evaluator_config=dict.fromkeys(names, config),
+            **({} if targets is None else {"targets": targets}),
+        )
+
+    ranks = ranks_of_call()
+    if ranks.size == 1:
+        return whole(_usable_data(data, split), usable_model(model))
+    return evaluate_together(
+        lambda: usable_model(model),
+        call_name(data, split, checked, names),
+        lambda handle: whole(_usable_data(data, split), handle),
+        ranks,
     )
 
 

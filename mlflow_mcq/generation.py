@@ -33,7 +33,7 @@ from mlflow_mcq.errors import ModelError
 from mlflow_mcq.experiment.running import arm_settings, handle_of
 from mlflow_mcq.experiment.spec import ArmSpec, Recipe
 from mlflow_mcq.pipeline import generate, requests_for
-from mlflow_mcq.ranks import Ranks, join_ranks
+from mlflow_mcq.ranks import Ranks, chunk_ends, join_ranks
 from mlflow_mcq.recipe import load_recipe
 from mlflow_mcq.records import Reply, Request
 from mlflow_mcq.settings import Settings
@@ -42,10 +42,7 @@ from mlflow_mcq.store.row_key import row_key
 from mlflow_mcq.store.row_store import RowStore
 from mlflow_mcq.unwrap import engine_of, rows_name, speaks_chat
 
-__all__ = ["ArmRows", "chunk_ends", "generate_recipe"]
-
-_LEAST_ITEMS = 8
-"""A smaller chunk costs more in reading shared beginnings again than it evens out."""
+__all__ = ["ArmRows", "generate_recipe"]
 
 _TOGETHER = 4096
 """Items whose rows travel at a time, so that a million do not lie in memory at once."""
@@ -85,32 +82,6 @@ def generate_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None
     recipe = load_recipe(path, overrides)
     ranks = join_ranks()
     return [_arm_rows(recipe, arm, ranks) for arm in recipe.arms]
-
-
-def chunk_ends(n_items: int, n_ranks: int) -> list[int]:
-    """Where chunks end: one past the last item of each.
-
-    Each is a third of what would be every rank's share of the rest: large ones first, whose
-    shared beginnings are read once, and small ones at the end, so that ranks end together.
-
-    Args:
-        n_items: Items to share out.
-        n_ranks: Processes that draw chunks; a single one takes everything at once.
-
-    Example:
-        >>> chunk_ends(100, 2)
-        [16, 30, 41, 50, 58, 66, 74, 82, 90, 98, 100]
-        >>> chunk_ends(100, 1), chunk_ends(0, 4)
-        ([100], [])
-    """
-    ends: list[int] = []
-    done = 0
-    while done < n_items:
-        rest = n_items - done
-        size = rest if n_ranks == 1 else max(_LEAST_ITEMS, rest // (3 * n_ranks))
-        done = min(n_items, done + size)
-        ends.append(done)
-    return ends
 
 
 def _arm_rows(recipe: Recipe, arm: ArmSpec, ranks: Ranks) -> ArmRows:
