@@ -12,7 +12,7 @@ from mlflow.models.evaluation.base import EvaluationResult
 
 from mlflow_mcq.datasets.reading import check_layout
 from mlflow_mcq.datasets.sources import load_data
-from mlflow_mcq.engines.handle import local_model
+from mlflow_mcq.engines.handle import loaded_model, local_model
 from mlflow_mcq.errors import JudgeNotConfigured, ModelError, SettingsError
 from mlflow_mcq.judge_settings import JudgeSettings
 from mlflow_mcq.local_settings import LocalSettings, read_local
@@ -81,11 +81,11 @@ def evaluate(
             **({} if targets is None else {"targets": targets}),
         )
 
-    ranks = ranks_of_call()
+    ranks = ranks_of_call(checked)
     if ranks.size == 1:
-        return whole(_usable_data(data, split), usable_model(model))
+        return whole(_usable_data(data, split), usable_model(model, checked))
     return evaluate_together(
-        lambda: usable_model(model),
+        lambda: usable_model(model, checked),
         call_name(data, split, checked, names),
         lambda handle: whole(_usable_data(data, split), handle),
         ranks,
@@ -111,24 +111,25 @@ def checked_settings(config: Mapping[str, Any], evaluators: Sequence[str]) -> Se
     return settings
 
 
-def usable_model(model: Any, batch_size: int = 8) -> Any:
+def usable_model(model: Any, settings: Settings | None = None) -> Any:
     """What MLflow accepts, from what people write.
 
     Args:
         model: See `evaluate`.
-        batch_size: Rows at a time of a model that is loaded here.
+        settings: Rows at a time of a model that is loaded here, and number of processes.
 
     Raises:
         ModelError: A tuple that is not a model with its tokenizer.
     """
+    settings = read_settings(None) if settings is None else settings
     if isinstance(model, tuple):
         if len(model) != 2:
             raise ModelError("model", "a tuple must be (model, tokenizer)", len(model))
-        return local_model(*model, batch_size=batch_size)
+        return local_model(*model, batch_size=settings.batch_size)
     if isinstance(model, (Mapping, LocalSettings)):
-        return local_model(read_local(model), batch_size=batch_size)
+        return loaded_model(read_local(model), settings)
     if isinstance(model, str) and not re.match(r"[a-z0-9_+-]+:/", model):
-        return local_model(model, batch_size=batch_size)
+        return loaded_model(LocalSettings(path=model), settings)
     return model
 
 

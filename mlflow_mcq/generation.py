@@ -29,6 +29,7 @@ from mlflow_mcq.datasets.sources import load_data
 from mlflow_mcq.engines.chat_engine import ChatEngine
 from mlflow_mcq.engines.kept import FoundEngine, KeptEngine
 from mlflow_mcq.engines.local import LocalChat
+from mlflow_mcq.engines.pool import PooledChat
 from mlflow_mcq.errors import ModelError
 from mlflow_mcq.experiment.running import arm_settings, handle_of
 from mlflow_mcq.experiment.spec import ArmSpec, Recipe
@@ -91,13 +92,17 @@ def _arm_rows(recipe: Recipe, arm: ArmSpec, ranks: Ranks) -> ArmRows:
         return ArmRows(arm.name, skipped="its answers are in the data")
     if settings.cache == "off":
         return ArmRows(arm.name, skipped='with cache: "off" no row is kept')
-    engine = _engine(model, settings)
+    # Several ranks are the processes already: none starts further ones.
+    one = settings if ranks.size == 1 else settings.model_copy(update={"processes": 1})
+    engine = _engine(model, one)
     if engine is None:
         return ArmRows(arm.name, skipped="what the model is cannot be told from its name")
     frame = load_data(*recipe.source_of(arm))
     rows = list(read_data(frame, settings, None, None).rows)
     refuse_human_labels(rows, settings.columns)
     requests = requests_for(items_of(rows), settings, chat=speaks_chat(engine, settings))
+    if isinstance(engine.chat, PooledChat):
+        return _Work(arm.name, engine, requests, settings, ranks).done()
     if not isinstance(engine.chat, LocalChat):
         # A server is asked by one process: what it bears is bounded for that one.
         work = _Work(arm.name, engine, requests, settings, Ranks())

@@ -18,7 +18,7 @@ from mlflow_mcq.engines.chat_engine import ChatEngine
 from mlflow_mcq.engines.handle import ModelHandle
 from mlflow_mcq.engines.local import LocalChat
 from mlflow_mcq.engines.spread import SpreadEngine, help_out, refuse_sharded
-from mlflow_mcq.errors import ModelError
+from mlflow_mcq.errors import ModelError, SettingsError
 from mlflow_mcq.ranks import Ranks, launched_ranks, present_ranks
 from mlflow_mcq.settings import Settings
 
@@ -29,9 +29,20 @@ Make = Callable[[], Any]
 Whole = Callable[[Any], EvaluationResult]
 
 
-def ranks_of_call() -> Ranks:
-    """The processes that are connected; says where some were started and are not."""
+def ranks_of_call(settings: Settings) -> Ranks:
+    """The processes that are connected; says where some were started and are not.
+
+    Raises:
+        SettingsError: Each of several is to start further ones.
+    """
     found = present_ranks()
+    if found.size > 1 and settings.processes != 1:
+        raise SettingsError(
+            "processes",
+            f"starts processes, and {found.size} are connected already",
+            settings.processes,
+            "Leave it out, and call evaluate on every rank: all of them generate.",
+        )
     if found.size < launched_ranks():
         _log.warning(
             "a launcher started %d processes, and they are not connected: each that calls "

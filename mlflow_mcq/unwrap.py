@@ -13,7 +13,7 @@ from mlflow_mcq.doors import Engine
 from mlflow_mcq.engines.chat_engine import ChatEngine
 from mlflow_mcq.engines.chat_pyfunc import chat_predict
 from mlflow_mcq.engines.described import forward_hooks
-from mlflow_mcq.engines.handle import ModelHandle
+from mlflow_mcq.engines.handle import ModelHandle, how_many, in_processes, not_shared
 from mlflow_mcq.engines.kept import KeptEngine
 from mlflow_mcq.engines.local import LocalChat
 from mlflow_mcq.engines.pyfunc import CallableEngine, is_raw_transformers
@@ -51,7 +51,9 @@ def engine_of(model: Any, settings: Settings, output_column: str | None = None) 
     """
     function = _function_inside(model)
     if isinstance(function, ModelHandle):
-        return function.engine
+        return in_processes(function.engine, settings)
+    if how_many(settings.processes) > 1:
+        raise not_shared(logged_model_id(model) or type(function or model).__name__)
     if function is not None and is_raw_transformers(function):
         raise ModelError(
             "model",

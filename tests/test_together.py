@@ -182,9 +182,9 @@ def test_what_is_evaluated_names_the_call() -> None:
 def test_launched_and_not_connected_is_said(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert ranks_of_call().size == 1
+    assert ranks_of_call(Settings()).size == 1
     assert not caplog.records
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "4")
-    assert ranks_of_call().size == 1
+    assert ranks_of_call(Settings()).size == 1
     assert "a launcher started 4 processes, and they are not connected" in caplog.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from mlflow_mcq.engines.local import LocalChat
@@ -40,6 +41,9 @@ def described(chat: object) -> dict[str, object]:
     Args:
         chat: Of the evaluated model; one that is not here has nothing to say.
     """
+    told = getattr(chat, "described", None)
+    if isinstance(told, Mapping):  # by those who have it
+        return dict(told)
     if not isinstance(chat, LocalChat):
         return {}
     found: dict[str, object] = {"mcq.model_dtype": str(chat.model.dtype).removeprefix("torch.")}

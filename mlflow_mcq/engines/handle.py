@@ -10,11 +10,22 @@ from mlflow_mcq.errors import ModelError
 from mlflow_mcq.judge_settings import JudgeSettings
 from mlflow_mcq.local_settings import LocalSettings, read_local
 from mlflow_mcq.records import Decoding, Message, Query
+from mlflow_mcq.settings import Settings
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ModelHandle", "connect_judge", "connect_panel", "local_model", "remote_model"]
+__all__ = [
+    "ModelHandle",
+    "connect_judge",
+    "connect_panel",
+    "how_many",
+    "in_processes",
+    "loaded_model",
+    "local_model",
+    "not_shared",
+    "remote_model",
+]
 
 
 class ModelHandle:
@@ -98,6 +109,57 @@ got None. Call local_model(model, tokenizer).
             "Call local_model(model, tokenizer).",
         )
     return ModelHandle(LocalChat(model, tokenizer, batch_size=batch_size))
+
+
+def loaded_model(weights: LocalSettings, settings: Settings) -> ModelHandle:
+    """Weights from disk, in this process or in resident workers, as settings say.
+
+    Raises:
+        McqError: They cannot be loaded, or there are fewer GPUs than processes.
+    """
+    from mlflow_mcq.engines.sharing import loaded, pooled
+
+    n = how_many(settings.processes)
+    if n == 1:
+        return ModelHandle(loaded(weights, settings.batch_size))
+    return ModelHandle(pooled(weights, settings.batch_size, n))
+
+
+def in_processes(engine: ChatEngine, settings: Settings) -> ChatEngine:
+    """The engine as settings ask for it, where they ask for several processes.
+
+    Raises:
+        ModelError: The model is in the caller's memory, and no other process can have it.
+    """
+    from mlflow_mcq.engines.described import forward_hooks
+    from mlflow_mcq.engines.local import LocalChat
+
+    n, chat = how_many(settings.processes), engine.chat
+    if n == 1 or not isinstance(chat, LocalChat):
+        return engine
+    if chat.settings is None or forward_hooks(chat.model):
+        raise not_shared(type(chat.model).__name__)
+    return loaded_model(chat.settings, settings).engine
+
+
+def not_shared(what: str) -> ModelError:
+    """The error of a model that only this process has."""
+    return ModelError(
+        "processes",
+        "needs a model that every process can load from disk; this one is in memory here, or has "
+        "hooks on it",
+        what,
+        "Save it and give the folder (for an adapter: path and adapter), or leave processes out.",
+    )
+
+
+def how_many(processes: int | str) -> int:
+    """How many processes a setting means."""
+    if processes == 1:
+        return 1
+    from mlflow_mcq.launch import number_of_processes
+
+    return number_of_processes(str(processes))
 
 
 def remote_model(

@@ -16,6 +16,7 @@ from mlflow_mcq.engines.decoding import (
     generation_config,
     samplers,
 )
+from mlflow_mcq.engines.encoding import encode
 from mlflow_mcq.engines.memory import within_memory
 from mlflow_mcq.engines.prefix import SharedPrefix, families
 from mlflow_mcq.engines.roads import Road, RoadChoice
@@ -24,7 +25,7 @@ from mlflow_mcq.engines.weights import longest_text, weights_fingerprint
 from mlflow_mcq.engines.work import Work
 from mlflow_mcq.errors import ModelError
 from mlflow_mcq.local_settings import LocalSettings
-from mlflow_mcq.records import Decoding, Message, Query, Reply
+from mlflow_mcq.records import Decoding, Query, Reply
 
 __all__ = ["LocalChat", "load_local", "load_weights"]
 
@@ -254,51 +255,7 @@ class LocalChat:
         Raises:
             ModelError: Chat messages for a tokenizer that has no chat template.
         """
-        if isinstance(query.content, str):
-            # The tokenizer adds its own BOS here: a base model without it is another model.
-            sent, special = query.content, True
-        else:
-            try:
-                # The template writes BOS itself: the tokenizer must not add a second one.
-                sent, special = self._render(query.content, decoding.thinking), False
-            except ModelError:
-                raise
-            except Exception as error:  # noqa: BLE001  a template is anybody's program
-                return "", [], f"chat template: {type(error).__name__}: {error}"
-        ids = list(self.tokenizer(sent, add_special_tokens=special)["input_ids"])
-        return sent, ids, "" if ids else "the prompt has no tokens"
-
-    def _render(self, messages: tuple[Message, ...], thinking: bool | None) -> str:
-        if not self.speaks_chat:
-            raise ModelError(
-                "tokenizer",
-                "has no chat template, so chat messages cannot be put into text",
-                getattr(self.tokenizer, "name_or_path", ""),
-                "Send plain text, or set tokenizer.chat_template.",
-            )
-        switch = {} if thinking is None else {"enable_thinking": thinking}
-
-        def render(messages: tuple[Message, ...]) -> str:
-            said = [{"role": m.role, "content": m.content} for m in messages]
-            return str(
-                self.tokenizer.apply_chat_template(
-                    said, tokenize=False, add_generation_prompt=True, **switch
-                )
-            )
-
-        if len(messages) < 2 or messages[0].role != "system":
-            return render(messages)
-        try:
-            sent = render(messages)
-        except Exception:  # noqa: BLE001  templates refuse a system role in their own ways
-            return render(_without_system(messages))
-        # Some templates drop a system message without a word.
-        return sent if messages[0].content.strip() in sent else render(_without_system(messages))
-
-
-def _without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    system, first, *rest = messages
-    return (Message(first.role, f"{system.content}\n\n{first.content}"), *rest)
+        return encode(self.tokenizer, query.content, decoding.thinking)
 
 
 def _each(row: _Row, reply: Reply) -> Iterator[tuple[int, Reply]]:

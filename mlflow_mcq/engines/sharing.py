@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from mlflow_mcq.engines.demo import resolve_weights
 from mlflow_mcq.engines.loading import Base
 from mlflow_mcq.engines.local import LocalChat
+from mlflow_mcq.engines.pool import PooledChat, WorkerPool
 from mlflow_mcq.local_settings import LocalSettings
 
-__all__ = ["keep_only", "loaded", "weights_shared"]
+__all__ = ["keep_only", "loaded", "pooled", "weights_shared"]
 
 Named = str | LocalSettings
 
@@ -27,6 +28,7 @@ class _Shared:
 
     bases: dict[str, Base] = field(default_factory=dict)
     chats: dict[tuple[str, str | None, int], LocalChat] = field(default_factory=dict)
+    pools: dict[tuple[str, int], WorkerPool] = field(default_factory=dict)
 
 
 class _Held(threading.local):
@@ -42,11 +44,13 @@ _HELD = _Held()
 def weights_shared() -> Iterator[None]:
     """Load weights of one name once in this thread, for arms and judges alike, until the end."""
     before = _HELD.shared
-    _HELD.shared = _Shared() if before is None else before
+    shared = _HELD.shared = _Shared() if before is None else before
     try:
         yield
     finally:
         _HELD.shared = before
+        for pool in shared.pools.values() if before is None else ():
+            pool.close()
 
 
 def loaded(name: Named, batch_size: int) -> LocalChat:
@@ -70,16 +74,34 @@ def loaded(name: Named, batch_size: int) -> LocalChat:
     return held.chats[key]
 
 
+def pooled(name: Named, batch_size: int, processes: int) -> PooledChat:
+    """The same in resident workers, which stay for later arms over the same base.
+
+    Raises:
+        McqError: There are fewer GPUs than processes, or the model cannot be loaded.
+    """
+    settings = _settings(name)
+    held = _HELD.shared
+    if held is None:
+        return PooledChat(WorkerPool(processes), settings, batch_size)
+    place = (_base_key(settings), processes)
+    if place not in held.pools:
+        held.pools[place] = WorkerPool(processes)
+    return PooledChat(held.pools[place], settings, batch_size)
+
+
 def keep_only(names: Iterable[Named]) -> None:
     """Let go of shared weights that none of these means: a sweep over models is long."""
     held = _HELD.shared
-    if held is None or not held.bases:
+    if held is None or not (held.bases or held.pools):
         return
     wanted = {_base_key(_settings(name)) for name in names}
     for base in [base for base in held.bases if base not in wanted]:
         del held.bases[base]
     for key in [key for key in held.chats if key[0] not in wanted]:
         del held.chats[key]
+    for place in [place for place in held.pools if place[0] not in wanted]:
+        held.pools.pop(place).close()
 
 
 def _settings(name: Named) -> LocalSettings:
