@@ -7,7 +7,14 @@ import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from mlflow_mcq.errors import SettingsError
 
@@ -61,6 +68,17 @@ class LocalSettings(BaseModel):
         kind = type(dtype)
         named = kind.__module__ == "torch" and kind.__name__ == "dtype"
         return str(dtype).removeprefix("torch.") if named else dtype
+
+    @model_validator(mode="after")
+    def _of_this_engine(self) -> LocalSettings:
+        """Refuse what vLLM decides for itself, or cannot do."""
+        if self.engine == "vllm":
+            theirs = ("device_map", "attn_implementation", "compile")
+            useless = [name for name in theirs if getattr(self, name)]
+            useless += ["quantization"] if self.quantization == "8bit" else []
+            if useless:
+                raise ValueError(f'engine "vllm" does not take {", ".join(useless)} as set')
+        return self
 
     @property
     def base(self) -> LocalSettings:
@@ -116,7 +134,7 @@ adapter, quantization, compile, revision, trust_remote_code, engine.
         faults = error.errors(include_url=False, include_context=False)
     # A misspelt name leaves the right one missing: the misspelling is what helps.
     first = next((one for one in faults if one["type"] == "extra_forbidden"), faults[0])
-    name = str(first["loc"][0])
+    name = str(first["loc"][0]) if first["loc"] else "engine"
     if first["type"] == "extra_forbidden":
         known = list(LocalSettings.model_fields)
         near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
@@ -126,5 +144,6 @@ adapter, quantization, compile, revision, trust_remote_code, engine.
             "is not a setting of a model that is loaded here",
             possible=f"{hint}Known: {', '.join(known)}.",
         )
-    got = "" if first["type"] == "missing" else first["input"]
-    raise SettingsError(f"model.{name}", first["msg"][0].lower() + first["msg"][1:], got)
+    got = "" if first["type"] == "missing" or not first["loc"] else first["input"]
+    said = first["msg"].removeprefix("Value error, ")
+    raise SettingsError(f"model.{name}", said[0].lower() + said[1:], got)

@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from mlflow_mcq.doors import Chat
 from mlflow_mcq.engines.demo import resolve_weights
 from mlflow_mcq.engines.loading import Base
-from mlflow_mcq.engines.local import LocalChat
 from mlflow_mcq.engines.pool import PooledChat, WorkerPool
+from mlflow_mcq.engines.vllm_chat import VllmChat
 from mlflow_mcq.local_settings import LocalSettings
 
 __all__ = ["keep_only", "loaded", "pooled", "weights_shared"]
@@ -27,7 +28,7 @@ class _Shared:
     """Weights by how they are loaded, and chats over them by that, adapter and batch size."""
 
     bases: dict[str, Base] = field(default_factory=dict)
-    chats: dict[tuple[str, str | None, int], LocalChat] = field(default_factory=dict)
+    chats: dict[tuple[str, str | None, int], Chat] = field(default_factory=dict)
     pools: dict[tuple[str, int], WorkerPool] = field(default_factory=dict)
 
 
@@ -53,7 +54,7 @@ def weights_shared() -> Iterator[None]:
             pool.close()
 
 
-def loaded(name: Named, batch_size: int) -> LocalChat:
+def loaded(name: Named, batch_size: int) -> Chat:
     """A model by its folder, hub or demo name, or as settings say; from memory where shared.
 
     Chats over one base with other batch sizes or adapters share the weights.
@@ -63,6 +64,8 @@ def loaded(name: Named, batch_size: int) -> LocalChat:
     """
     settings = _settings(name)
     held = _HELD.shared
+    if settings.engine == "vllm":
+        return _vllm(settings, held)
     if held is None:
         return Base(settings).chat(settings.adapter, batch_size)
     base, adapter = _base_key(settings), settings.adapter
@@ -71,6 +74,18 @@ def loaded(name: Named, batch_size: int) -> LocalChat:
     key = (base, adapter, batch_size)
     if key not in held.chats:
         held.chats[key] = held.bases[base].chat(adapter, batch_size)
+    return held.chats[key]
+
+
+def _vllm(settings: LocalSettings, held: _Shared | None) -> Chat:
+    if held is None:
+        return VllmChat(settings)
+    key = (_base_key(settings), settings.adapter, 0)
+    if key not in held.chats:
+        # It takes nearly all memory of its GPU: two of them would not fit.
+        for other in [other for other, chat in held.chats.items() if isinstance(chat, VllmChat)]:
+            del held.chats[other]
+        held.chats[key] = VllmChat(settings)
     return held.chats[key]
 
 
@@ -93,7 +108,7 @@ def pooled(name: Named, batch_size: int, processes: int) -> PooledChat:
 def keep_only(names: Iterable[Named]) -> None:
     """Let go of shared weights that none of these means: a sweep over models is long."""
     held = _HELD.shared
-    if held is None or not (held.bases or held.pools):
+    if held is None or not (held.bases or held.chats or held.pools):
         return
     wanted = {_base_key(_settings(name)) for name in names}
     for base in [base for base in held.bases if base not in wanted]:
