@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pickle
 import time
+import zlib
 from collections import Counter
 from typing import Any
 
@@ -19,6 +20,9 @@ _PATIENCE_S = 1800.0
 """How long the main process may be behind; torch.distributed waits as long by default."""
 
 _GOODBYE_S = 30.0
+
+_PART = 4 << 20
+"""Bytes of a value that go up together."""
 
 _CALLS: Counter[str] = Counter()
 
@@ -45,7 +49,13 @@ class Board:
 
     def put(self, name: str, value: object) -> None:
         """Put something up; the same name is used once."""
-        self._store.set(name, pickle.dumps(value))
+        # Rotated prompts say the same again and again; and one value may have 8 MiB there.
+        data = zlib.compress(pickle.dumps(value), 1)
+        parts = [data[at : at + _PART] for at in range(0, len(data), _PART)]
+        for number, part in enumerate(parts[1:], 1):
+            self._store.set(f"{name}/part/{number}", part)
+        # Last, since who waits waits for this one.
+        self._store.set(name, len(parts).to_bytes(4, "big") + parts[0])
 
     def draw(self, name: str) -> int:
         """The next number of a counter, from 0; no process draws one twice."""
@@ -74,7 +84,12 @@ class Board:
                 )
             time.sleep(pause)
             pause = min(0.05, pause * 1.5)
-        return pickle.loads(self._store.get(name))
+        return pickle.loads(zlib.decompress(b"".join(self._parts(name))))
+
+    def _parts(self, name: str) -> list[bytes]:
+        first = self._store.get(name)
+        rest = range(1, int.from_bytes(first[:4], "big"))
+        return [first[4:], *(self._store.get(f"{name}/part/{number}") for number in rest)]
 
     def has(self, name: str) -> bool:
         """Whether something is up under a name.
@@ -90,6 +105,9 @@ class Board:
     def remove(self, name: str) -> None:
         """Take something down, where the store can: rows must not fill its memory."""
         try:
+            n_parts = int.from_bytes(self._store.get(name)[:4], "big")
+            for number in range(1, n_parts):
+                self._store.delete_key(f"{name}/part/{number}")
             self._store.delete_key(name)
         except (RuntimeError, NotImplementedError):
             return

@@ -17,7 +17,7 @@ from mlflow_mcq.board import Board, open_board
 from mlflow_mcq.engines.chat_engine import ChatEngine
 from mlflow_mcq.engines.handle import ModelHandle
 from mlflow_mcq.engines.local import LocalChat
-from mlflow_mcq.engines.spread import SpreadEngine, help_out, refuse_sharded
+from mlflow_mcq.engines.spread import OVER, SpreadEngine, help_out, refuse_sharded
 from mlflow_mcq.errors import ModelError, SettingsError
 from mlflow_mcq.ranks import Ranks, launched_ranks, present_ranks
 from mlflow_mcq.settings import Settings
@@ -87,13 +87,15 @@ def evaluate_together(make: Make, name: str, whole: Whole, ranks: Ranks) -> Eval
     if ranks.is_main:
         return _lead(make, whole, board, ranks.size)
     engine = _shared(make())
-    theirs, mine = board.attend(), _named(engine)
-    if theirs is not None and theirs != mine:
+    theirs = board.attend()
+    try:
+        if theirs is not None and theirs != _named(engine):
+            possible = "Load or broadcast the same weights on every rank."
+            who = f"process {ranks.index}"
+            raise ModelError(who, "has another model than process 0", "", possible)
+        found = help_out(engine, board, ranks.index)
+    finally:
         board.leave()
-        possible = "Load or broadcast the same weights on every rank."
-        raise ModelError(f"process {ranks.index}", "has another model than process 0", "", possible)
-    found = help_out(engine, board, ranks.index)
-    board.leave()
     if isinstance(found, BaseException):
         raise found
     result: EvaluationResult = found
@@ -122,6 +124,7 @@ def _lead(make: Make, whole: Whole, board: Board, n_ranks: int) -> EvaluationRes
     finally:
         if not greeted:
             board.announce(None)
+        board.put(OVER, True)
         board.put(f"step/{0 if spread is None else spread.n_jobs}", ("result", _portable(told)))
         board.see_off()
 

@@ -164,6 +164,29 @@ def test_a_rank_that_waits_in_vain_says_for_what() -> None:
         Board(HashStore()).take("open", seconds=0.0)
 
 
+def test_what_is_larger_than_a_value_may_be_goes_up_in_parts() -> None:
+    class Small(HashStore):
+        def set(self, key: str, value: bytes) -> None:
+            assert len(value) <= 8 << 20
+            super().set(key, value)
+
+    board, large = Board(Small()), torch.randint(256, (20 << 20,), dtype=torch.uint8)
+    board.put("a", large.numpy().tobytes())
+    assert board.take("a") == large.numpy().tobytes()
+    board.remove("a")
+    assert not board.has("a")
+    assert not board.has("a/part/1")
+
+
+def test_nobody_goes_on_with_rows_that_are_not_wanted() -> None:
+    board = Board(HashStore())
+    for name, value in [("step/0", ("job", SETTINGS.decoding, 3)), ("over", True)]:
+        board.put(name, value)
+    board.put("step/1", ("result", "failed"))
+    assert help_out(engine(), board, 1) == "failed"
+    assert board.draw("step/0/next") == 0
+
+
 def test_what_is_evaluated_names_the_call() -> None:
     frame = pd.DataFrame({"question": ["a"]})
     names = ["mcq_regex"]

@@ -12,9 +12,12 @@ from mlflow_mcq.engines.chunks import answered, chunks_of
 from mlflow_mcq.errors import ModelError
 from mlflow_mcq.records import Decoding, Generation, Reply, Request
 
-__all__ = ["SpreadEngine", "help_out", "refuse_sharded"]
+__all__ = ["OVER", "SpreadEngine", "help_out", "refuse_sharded"]
 
 _SHARDED = {"FullyShardedDataParallel", "FSDPModule", "DTensor"}
+OVER = "over"
+"""Name under which the main process says that it asks for no more rows."""
+
 _PATIENCE_S = 5.0
 """Shortest time that the main process gives others for the chunks they have drawn."""
 
@@ -121,7 +124,11 @@ def help_out(engine: ChatEngine | None, board: Board, rank: int) -> Any:
         if kind == "result":
             return told[0]
         decoding, n_chunks = told
-        while engine and (number := board.draw(f"step/{step}/next")) < n_chunks:
+        while (
+            engine
+            and not board.has(OVER)  # the main process has failed: nobody wants these rows
+            and (number := board.draw(f"step/{step}/next")) < n_chunks
+        ):
             place = f"step/{step}/rows/{number}"
             try:
                 chunk = board.take(f"step/{step}/chunk/{number}")
