@@ -84,6 +84,28 @@ def test_what_a_worker_cannot_load_is_said_as_here(base: str, shared: None) -> N
     assert str(there.value) == str(here.value)
 
 
+def test_a_recipe_with_processes(base: str, shared: None, tmp_path: Path) -> None:
+    from mlflow_mcq.generation import generate_recipe
+
+    folder = tmp_path / "rows"
+    path = written_recipe(tmp_path / "r", 24, base, processes=2, cache=str(folder))
+    assert generate_recipe(path)[0].n_missing == 0
+    assert len(list(folder.glob("*.rows"))) == 1  # the workers write nothing
+    recipe = yaml.safe_load(path.read_text())
+    path.write_text(yaml.safe_dump({**recipe, "processes": 1}))
+    assert generate_recipe(path)[0].n_found == 72
+
+
+def test_workers_end_with_the_last_arm_that_needs_them(base: str, shared: None) -> None:
+    chat = pooled(base, 4, 2)
+    workers = chat._pool._workers
+    keep_only([base])
+    assert [worker.poll() for worker in workers] == [None, None]
+    assert pooled(base, 8, 2)._pool is chat._pool
+    keep_only(["another"])
+    assert [worker.poll() for worker in workers] == [0, 0]
+
+
 def test_a_worker_that_dies_is_said_and_its_rows_are_kept(base: str, tmp_path: Path) -> None:
     pool = WorkerPool(1)
     chat = PooledChat(pool, LocalSettings(path=base), 8)
@@ -106,15 +128,6 @@ def test_a_worker_that_dies_is_said_and_its_rows_are_kept(base: str, tmp_path: P
     assert got == {one.key: one.reply for one in engine.generate(requests, settings.decoding)}
 
 
-def test_workers_end_with_their_pool(base: str) -> None:
-    with weights_shared():
-        chat = pooled(base, 8, 1)
-        (worker,) = chat._pool._workers
-        assert pooled(base, 4, 1)._pool is chat._pool
-        keep_only(["another"])
-        assert worker.poll() == 0
-
-
 def test_the_users_script_is_not_run_again(base: str, tmp_path: Path) -> None:
     # Unguarded, as people write them: spawned processes would import it, and start more.
     script = tmp_path / "train.py"
@@ -122,7 +135,7 @@ def test_the_users_script_is_not_run_again(base: str, tmp_path: Path) -> None:
         "from mlflow_mcq.engines.sharing import pooled\n"
         "from mlflow_mcq.records import Decoding, Query\n"
         "print('the script runs')\n"
-        f"chat = pooled({base!r}, 8, 2)\n"
+        f"chat = pooled({base!r}, 8, 1)\n"
         "print(len(dict(chat.ask([Query('Why?')] * 3, Decoding(max_new_tokens=2)))))\n"
     )
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
@@ -181,15 +194,3 @@ def test_connected_processes_start_no_more(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(together, "present_ranks", lambda: Ranks(0, 4))
     with pytest.raises(SettingsError, match="4 are connected already"):
         ranks_of_call(Settings(processes=2))
-
-
-def test_a_recipe_with_processes(base: str, tmp_path: Path, store: None) -> None:
-    from mlflow_mcq.generation import generate_recipe
-
-    folder = tmp_path / "rows"
-    path = written_recipe(tmp_path / "r", 24, base, processes=2, cache=str(folder))
-    assert generate_recipe(path)[0].n_missing == 0
-    assert len(list(folder.glob("*.rows"))) == 1  # the workers write nothing
-    recipe = yaml.safe_load(path.read_text())
-    path.write_text(yaml.safe_dump({**recipe, "processes": 1}))
-    assert generate_recipe(path)[0].n_found == 72
