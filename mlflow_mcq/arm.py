@@ -21,6 +21,7 @@ from mlflow_mcq.datasets.reading import Reading
 from mlflow_mcq.datasets.stored import PROTOCOL as STORED
 from mlflow_mcq.diagnostics import Alarm
 from mlflow_mcq.doors import Engine, Grader, Scorer, Tokenizer
+from mlflow_mcq.engines.described import described
 from mlflow_mcq.engines.kept import KeptEngine
 from mlflow_mcq.engines.label_scores import LabelScorer
 from mlflow_mcq.engines.local import LocalChat
@@ -65,6 +66,7 @@ class Arm:
         reading: How the data was read; None where it was not (regrading).
         lint: Faults of the items, where they were looked for.
         road: How a model in memory generated the rows, and why; empty for any other.
+        model: How a model that is here was loaded, and what hangs on it, as params.
         journal: What is kept on disk while the run is under way.
         tables: Tables that only some graders have, by name.
         alarms: Alarms over the answers, beside those over numbers.
@@ -86,6 +88,7 @@ class Arm:
     reading: Reading | None = None
     lint: LintReport | None = None
     road: str = ""
+    model: dict[str, object] = field(default_factory=dict)
     journal: Journal | None = None
     tables: dict[str, pd.DataFrame] = field(default_factory=dict)
     alarms: list[Alarm] = field(default_factory=list)
@@ -154,6 +157,7 @@ def measure(
         _add_ahead(arm)
     arm.tokenizer = tokenizer_of(engine)
     arm.road = str(getattr(getattr(engine, "chat", None), "road", None) or "")
+    arm.model = described(getattr(engine, "chat", None))
     if settings.logprob.enabled:
         _score(arm, getattr(engine, "chat", None))
     count(arm)

@@ -17,6 +17,7 @@ from mlflow_mcq.errors import McqError, SettingsError
 from mlflow_mcq.front import checked_settings, usable_model
 from mlflow_mcq.graders.exam import load_exam
 from mlflow_mcq.judge_settings import JudgeSettings
+from mlflow_mcq.local_settings import LocalSettings
 from mlflow_mcq.pipeline import family_for, requests_for
 from mlflow_mcq.prompt_count import PromptCount, count_prompts
 from mlflow_mcq.protocols import Protocol
@@ -144,7 +145,7 @@ def cost_before(
 def _asked(model: Any, settings: Settings, probe: int) -> Asked:
     if isinstance(model, str) and not probe:
         return Asked(tokenizer=tokenizer_for(model))
-    held = usable_model(model, settings.batch_size)
+    held = usable_model(model, settings)
     if not isinstance(held, ModelHandle):
         return Asked(chat=settings.input_format == "messages", probe=probe)
     return Asked(held.chat.speaks_chat, getattr(held.chat, "tokenizer", None), held, probe)
@@ -240,6 +241,8 @@ def _tried(
 
 def tokenizer_for(model: Any) -> Any:
     """The tokenizer of a model whose weights are named; None where it is not at hand."""
+    if isinstance(model, LocalSettings):
+        model = model.path
     if not isinstance(model, str) or model.startswith(_ANSWERED_HERE):
         return None
     try:

@@ -42,6 +42,7 @@ from mlflow_mcq.experiment.spec import ArmSpec, Model, Recipe, RegradeSpec, Remo
 from mlflow_mcq.experiment.stored_arms import finished_arms
 from mlflow_mcq.experiment.twinkle_config import is_twinkle, recipe_of_twinkle
 from mlflow_mcq.forecast import Asked, Cost, cost_of, said, tokenizer_for
+from mlflow_mcq.local_settings import LocalSettings
 from mlflow_mcq.settings import Settings, read_settings
 from mlflow_mcq.tracking import RunLog
 
@@ -271,15 +272,15 @@ def _comparison_run(name: str, in_project: bool) -> mlflow.ActiveRun:
     return mlflow.start_run() if in_project else mlflow.start_run(run_name=name, nested=True)
 
 
-def _weights(recipe: Recipe, place: int) -> list[str]:
+def _weights(recipe: Recipe, place: int) -> list[str | LocalSettings]:
     """What is loaded here and needed by this arm or a later one."""
-    names = []
+    names: list[str | LocalSettings] = []
     for arm in recipe.arms[place:]:
         settings = arm_settings(recipe, arm)
         judges = [] if settings.judge is None else [settings.judge, *settings.judge.panel]
         names += [judge.model for judge in judges if judge.base_url == "local"]
         model = recipe.model_of(arm)
-        names += [model] if isinstance(model, str) else []
+        names += [model] if isinstance(model, (str, LocalSettings)) else []
     return names
 
 

@@ -141,7 +141,7 @@ def _params(arm: Arm) -> dict[str, object]:
             "mcq.top_k": settings.top_k,
             "mcq.seed": settings.seed,
         }
-        params |= _page_params(settings)
+        params |= _page_params(settings) | arm.model
     if arm.judge is not None:
         judge = arm.judge.settings
         params |= {

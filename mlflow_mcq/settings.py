@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -112,6 +112,7 @@ READERS = frozenset(
         "logprob",
         "table_rows",
         "batch_size",
+        "processes",
         "cache",
         "lint",
     }
@@ -141,6 +142,9 @@ class Settings(BaseModel):
         stop: Texts that end an answer.
         thinking: Switch of reasoning models' chat templates.
         batch_size: Rows at a time.
+        processes: Of this machine that generate, for weights that are read from disk: one on
+            each GPU, or ``auto`` for as many as there are GPUs. They stay for later arms over
+            the same base. Rows are the same for any number.
         input_column: Column handed to a function or pyfunc.
         input_format: ``text`` or ``messages``; None takes what the model speaks.
         columns: Where things stand in the data.
@@ -182,6 +186,7 @@ class Settings(BaseModel):
     stop: tuple[str, ...] = ()
     thinking: bool | None = Field(None, strict=True)
     batch_size: int = Field(8, ge=1, strict=True)
+    processes: Annotated[int, Field(ge=1, strict=True)] | Literal["auto"] = 1
     input_column: str = "prompt"
     input_format: Literal["text", "messages"] | None = None
     columns: Columns = Columns()

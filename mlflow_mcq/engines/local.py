@@ -5,7 +5,7 @@ The model and its tokenizer belong to the user: both are left exactly as they we
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,9 +21,10 @@ from mlflow_mcq.engines.memory import within_memory
 from mlflow_mcq.engines.prefix import SharedPrefix, families
 from mlflow_mcq.engines.roads import Road, RoadChoice
 from mlflow_mcq.engines.tokenizer import control_tokens
-from mlflow_mcq.engines.weights import longest_text, weights_fingerprint, weights_origin
+from mlflow_mcq.engines.weights import longest_text, weights_fingerprint
 from mlflow_mcq.engines.work import Work
 from mlflow_mcq.errors import ModelError
+from mlflow_mcq.local_settings import LocalSettings
 from mlflow_mcq.records import Decoding, Query, Reply
 
 __all__ = ["LocalChat", "load_local", "load_weights"]
@@ -61,6 +62,7 @@ class LocalChat:
             not counted.
         origin: Where the weights were read; empty for a model that its owner has in memory,
             and may change, or hang hooks on, between two rows.
+        settings: How the weights were loaded; None for a model in its owner's memory.
 
     Raises:
         ModelError: ``model`` cannot generate.
@@ -83,11 +85,15 @@ class LocalChat:
         self.road: Road | None = None
         self.origin = ""
         self.prefilled = 0
+        self.settings: LocalSettings | None = None
         self.speaks_chat: bool = bool(getattr(tokenizer, "chat_template", None))
         self.control_tokens: tuple[str, ...] = control_tokens(tokenizer)
         self.fingerprint: str = weights_fingerprint(
             model, getattr(tokenizer, "chat_template", None)
         )
+
+    def ready(self) -> None:
+        """Have the weights as this chat knows them, where others use them too."""
 
     def ask(self, queries: Sequence[Query], decoding: Decoding) -> Iterator[tuple[int, Reply]]:
         """Answer on the fast road where it is shown to be exact, batch by batch elsewhere.
@@ -273,7 +279,7 @@ def _out_of_memory(row: _Row) -> Reply:
 
 
 def load_local(path_or_name: str, batch_size: int = 8) -> LocalChat:
-    """Load a model and its tokenizer from a folder or a hub name.
+    """Load a model and its tokenizer from a folder or a hub name, with nothing else set.
 
     Code that comes with a checkpoint is never run.
 
@@ -284,23 +290,20 @@ def load_local(path_or_name: str, batch_size: int = 8) -> LocalChat:
     Raises:
         ModelError: Nothing is there, or it is not a causal language model.
     """
-    from accelerate import PartialState
+    from mlflow_mcq.engines.loading import Base
 
-    device = PartialState().device
-    # float32 on a CPU: half precision is slow there and moves near ties.
-    dtype = "float32" if device.type == "cpu" else "auto"
-    model, tokenizer = load_weights(path_or_name, dtype)
-    chat = LocalChat(model.to(device), tokenizer, batch_size)
-    chat.origin = weights_origin(path_or_name, model)
-    return chat
+    return Base(LocalSettings(path=path_or_name)).chat(None, batch_size)
 
 
-def load_weights(path_or_name: str, dtype: str, **options: Any) -> tuple[Any, Any]:
-    """A model in evaluation mode and its tokenizer, on the CPU.
+def load_weights(
+    path_or_name: str, dtype: str, for_model: Mapping[str, Any] | None = None, **options: Any
+) -> tuple[Any, Any]:
+    """A model in evaluation mode and its tokenizer, on the CPU unless ``for_model`` says else.
 
     Args:
         path_or_name: Folder or hub name.
         dtype: A torch dtype by name, or ``auto``.
+        for_model: Further options of the model's ``from_pretrained``.
         options: Further options of both ``from_pretrained``.
 
     Raises:
@@ -313,7 +316,7 @@ def load_weights(path_or_name: str, dtype: str, **options: Any) -> tuple[Any, An
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(path_or_name, **options)
         model = transformers.AutoModelForCausalLM.from_pretrained(
-            path_or_name, **{argument: dtype}, **options
+            path_or_name, **{argument: dtype}, **(for_model or {}), **options
         )
     except (OSError, ValueError, ImportError) as error:
         raise ModelError(
