@@ -109,7 +109,7 @@ def read_rows(
         except DataError as error:
             # A column that counts from zero and from one is no fault of one row: left out
             # row by row, whichever stood first would decide how the rest is read.
-            if bad is None or len(counting.seen) > 1:
+            if bad is None or counting.whole_column:
                 raise
             bad[position] = error
     return rows
