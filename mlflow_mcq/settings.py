@@ -30,7 +30,7 @@ from mlflow_mcq.prompt_settings import FewShotSettings
 from mlflow_mcq.protocols import (
     PROTOCOLS,
     PROTOCOLS_FOR_ALL,
-    WORDINGS,
+    WORDINGS_ALL,
     Style,
     prompt_family,
 )
@@ -246,9 +246,10 @@ class Settings(BaseModel):
                 self.protocol,
                 f"Use one of {', '.join(PROTOCOLS_FOR_ALL)}.",
             )
-        if not WORDINGS[self.language].letters_all:
+        if self.language not in WORDINGS_ALL:
             rule = 'has no wording that asks for all right options, as several_gold "all" does'
-            raise SettingsError("language", rule, self.language, 'Use "en".')
+            known = f"Use one of {', '.join(WORDINGS_ALL)}."
+            raise SettingsError("language", rule, self.language, known)
         if self.logprob.enabled:
             raise SettingsError(
                 "logprob.enabled",
