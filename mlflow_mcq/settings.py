@@ -41,6 +41,7 @@ from mlflow_mcq.protocols.page_settings import (
     Mark,
     check_order,
     check_read,
+    check_shots,
 )
 from mlflow_mcq.reader_settings import (
     AnalogySettings,
@@ -232,6 +233,7 @@ class Settings(BaseModel):
         check_read(
             self.protocol, changed + ["few_shot.rationale"] * bool(shots and shots.rationale)
         )
+        check_shots(self.protocol, shots)
         check_order(self.protocol, self.orientations, bool(shots and shots.moved))
         self._check_sets()
 

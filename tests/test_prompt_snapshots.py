@@ -53,7 +53,8 @@ def conversations() -> Iterator[tuple[str, Conversation]]:
                     yield f"{name} {way} {k}-shot {language}", prompt.content
                     if isinstance(family, Protocol) and family.then is not None:
                         second = family.second(prompt, REPLY).content
-                        yield f"{name} {way} second turn {language}", second
+                        turn = f"second turn {k}-shot" if k else "second turn"
+                        yield f"{name} {way} {turn} {language}", second
                     if name in PROTOCOLS_FOR_ALL and not k:
                         asked = family(replace(ITEM, policy="all"), TURNED, chat=chat).content
                         yield f"{name} {way} all right options {language}", asked

@@ -450,6 +450,13 @@ def test_every_language_asks_for_all_right_options_in_words_that_can_be_read(lan
     assert read_settings({"several_gold": "all", "language": language}).language == language
 
 
+def test_a_language_of_ones_own_may_lack_such_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(WORDINGS, "xx", WORDINGS["en"])
+    assert read_settings({"language": "xx"}).language == "xx"
+    with pytest.raises(SettingsError, match=r"language: has no wording .* Use one of en, zh"):
+        read_settings({"language": "xx", "several_gold": "all"})
+
+
 def test_a_template_of_ones_own_is_left_alone() -> None:
     family = prompt_family("letters", Style(template="{question} {options} Name all."))
     order = Orientation(0, "as-is", (0, 1, 2, 3))

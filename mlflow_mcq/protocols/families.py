@@ -171,8 +171,7 @@ PROTOCOLS: dict[str, PromptFamily] = {
             _label,
             cue=_reasoning_cue,
             then=_ask_second,
-            # No examples: each would need a first reply that the model never gave.
-            reads=frozenset({"labels", "language"}),
+            reads=_REASONED,
             defaults=_ROOM,
         ),
         Protocol(
