@@ -154,7 +154,7 @@ def _as_text(value: object, who: str) -> str:
 
 def _letters(text: str, key: AnswerKey) -> Iterable[int]:
     exact = [i for i, label in enumerate(key.labels) if label == text]
-    return exact or [i for i, label in enumerate(key.labels) if label == text.upper()]
+    return exact or [i for i, label in enumerate(key.labels) if label.upper() == text.upper()]
 
 
 def _indices(text: str, key: AnswerKey) -> Iterable[int]:
