@@ -10,6 +10,7 @@ import pandas as pd
 
 from mlflow_mcq import metrics, plots
 from mlflow_mcq.arm import Arm
+from mlflow_mcq.chance import all_nonsense
 from mlflow_mcq.data_report import report_data
 from mlflow_mcq.datasets.stored import PROTOCOL as STORED
 from mlflow_mcq.diagnostics import Alarm, alarms_for
@@ -89,7 +90,8 @@ def report(
     _log_bias(log, arm)
     note = with_section(log.tag(NOTE), "mcq", summary_note(values, alarms))
     log.tags({NOTE: note})
-    _log_pictures(log, by_orientation, confusions, slots)
+    _log_confusions(log, confusions, slots)
+    _log_orientations(log, by_orientation, _bands(arm))
     log.text("mcq_prompts.txt", _prompts_text(arm))
     log.text("mcq_settings.json", json.dumps(_settings_shown(arm), indent=2, ensure_ascii=False))
     return values
@@ -285,20 +287,35 @@ def _log_summary(
     log.table("mcq_alarms", pd.DataFrame(found, columns=columns))
 
 
-def _log_pictures(
-    log: RunLog,
-    by_orientation: dict[str, pd.DataFrame],
-    confusions: dict[str, pd.DataFrame],
-    slots: Sequence[str],
-) -> None:
+def _log_confusions(log: RunLog, confusions: dict[str, pd.DataFrame], slots: Sequence[str]) -> None:
     for name, table in confusions.items():
         if not table.to_numpy().sum():  # every item has several right options
             continue
         title = f"Gold slot by picked slot, read by {name}"
         figure = plots.confusion_figure(table, title, slots[: len(table)])
         log.figure(f"mcq_confusion_{name}", figure)
-    figure = plots.orientation_figure(by_orientation, "Accuracy by orientation")
+
+
+def _log_orientations(
+    log: RunLog, by_orientation: dict[str, pd.DataFrame], bands: dict[str, tuple[float, float]]
+) -> None:
+    title = "Accuracy by orientation" + (", on nonsense" if bands else "")
+    figure = plots.orientation_figure(by_orientation, title, bands)
     log.figure("mcq_by_orientation_chart", figure)
+
+
+def _bands(arm: Arm) -> dict[str, tuple[float, float]]:
+    """What guessing comes to by grader, where no item has an answer that can be known."""
+    ends = {
+        name: (one.values.get("chance_low"), one.values.get("chance_high"))
+        for name, one in arm.summaries.items()
+        if all_nonsense(arm.items)
+    }
+    return {
+        name: (low, high)
+        for name, (low, high) in ends.items()
+        if low is not None and high is not None
+    }
 
 
 def _prompts_text(arm: Arm) -> str:

@@ -30,7 +30,7 @@ from mlflow_mcq.prompt_settings import FewShotSettings
 from mlflow_mcq.protocols import (
     PROTOCOLS,
     PROTOCOLS_FOR_ALL,
-    WORDINGS,
+    WORDINGS_ALL,
     Style,
     prompt_family,
 )
@@ -41,6 +41,7 @@ from mlflow_mcq.protocols.page_settings import (
     Mark,
     check_order,
     check_read,
+    check_shots,
 )
 from mlflow_mcq.reader_settings import (
     AnalogySettings,
@@ -238,6 +239,7 @@ class Settings(BaseModel):
         check_read(
             self.protocol, changed + ["few_shot.rationale"] * bool(shots and shots.rationale)
         )
+        check_shots(self.protocol, shots)
         check_order(self.protocol, self.orientations, bool(shots and shots.moved))
         self._check_sets()
 
@@ -252,9 +254,10 @@ class Settings(BaseModel):
                 self.protocol,
                 f"Use one of {', '.join(PROTOCOLS_FOR_ALL)}.",
             )
-        if not WORDINGS[self.language].letters_all:
+        if self.language not in WORDINGS_ALL:
             rule = 'has no wording that asks for all right options, as several_gold "all" does'
-            raise SettingsError("language", rule, self.language, 'Use "en".')
+            known = f"Use one of {', '.join(WORDINGS_ALL)}."
+            raise SettingsError("language", rule, self.language, known)
         if self.logprob.enabled:
             raise SettingsError(
                 "logprob.enabled",

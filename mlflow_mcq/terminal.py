@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from mlflow_mcq.chance import chance_said
 from mlflow_mcq.comparison.compare import Comparison
 from mlflow_mcq.forecast import Cost, said
 from mlflow_mcq.generation import ArmRows
@@ -46,14 +47,18 @@ def show_results(results: Sequence[ArmResult], console: Console | None = None) -
     for result in results:
         for grader in _graders(result):
             cells = [_cell(result.metrics.get(f"{grader}/{key}")) for key in _COLUMNS.values()]
-            low, high = (
+            ends = [
                 _cell(result.metrics.get(f"{grader}/accuracy_{end}"))
                 for end in ("lowest", "highest")
-            )
-            table.add_row(escape(result.name), grader, *cells, f"{low}-{high}")
+            ]
+            # One orientation has no range.
+            shown = "-" if set(ends) == {"-"} else "-".join(ends)
+            table.add_row(escape(result.name), grader, *cells, shown)
     console.print(table)
     console.print(_LEGEND, style="dim")
     for result in results:
+        for line in chance_said(result.metrics):
+            console.print(f"{escape(result.name)}: {escape(line)}", soft_wrap=True, highlight=False)
         if result.alarms != "none":
             console.print(f"[bold]alarms[/bold] of {escape(result.name)}: {result.alarms}")
     console.print(_ui_line(), soft_wrap=True)
@@ -103,7 +108,9 @@ def show_rows(made: Sequence[ArmRows], console: Console | None = None) -> None:
 
 
 def _graders(result: ArmResult) -> list[str]:
-    names = [key.partition("/")[0] for key in result.metrics if key.endswith("/accuracy_lowest")]
+    # Every reader has one of these, also over one orientation, and where all its calls failed.
+    told = ("/other_rate", "/judge_error_rate")
+    names = dict.fromkeys(key.partition("/")[0] for key in result.metrics if key.endswith(told))
     return sorted(names, key=lambda name: name != "judge")
 
 

@@ -17,8 +17,10 @@ import re
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +35,7 @@ from mlflow.models.evaluation.artifacts import (
 )
 from mlflow.models.evaluation.base import EvaluationArtifact
 
-__all__ = ["RunLog", "capped", "joined", "quiet"]
+__all__ = ["RunLog", "capped", "joined", "legal_names", "quiet"]
 
 _log = logging.getLogger(__name__)
 _KINDS: dict[str, type[EvaluationArtifact]] = {
@@ -133,7 +135,8 @@ class RunLog:
         """Log numbers, linked to a logged model where one is known."""
         now = int(time.time() * 1000)
         link: dict[str, Any] = {"model_id": model_id} if model_id else {}
-        batch = [Metric(_legal(k), float(v), now, step, **link) for k, v in values.items()]
+        names = legal_names(values)
+        batch = [Metric(names[k], float(v), now, step, **link) for k, v in values.items()]
         for start in range(0, len(batch), 500):
             self._client.log_batch(self.run_id, metrics=batch[start : start + 500])
 
@@ -209,6 +212,36 @@ def joined(parts: Iterable[pd.DataFrame]) -> Any:
     return pa.concat_tables(tables, promote_options="permissive")
 
 
+def legal_names(names: Iterable[str], *, flat: bool = False) -> dict[str, str]:
+    """What MLflow takes as names of metrics, and still a different one for each.
+
+    MLflow refuses a whole batch for one bad sign, and names of arms and labels are a user's.
+
+    Args:
+        names: Each once; all that are logged together.
+        flat: They are last parts of longer names, so a ``/`` is no legal sign either.
+
+    Returns:
+        The legal form by name: other signs become ``_``, and where two names would become
+        one, both end in a mark of their own.
+
+    Example:
+        >>> legal_names(["T=0.2", "plain", "../x"])
+        {'T=0.2': 'T_0.2', 'plain': 'plain', '../x': '_/x'}
+        >>> len(set(legal_names(["T=1", "T@1", "T_1"]).values()))
+        3
+    """
+    legal = {name: _legal(name.replace("/", "_") if flat else name) for name in names}
+    times = Counter(legal.values())
+    return {
+        name: f"{one}_{sha256(name.encode('utf-8', 'replace')).hexdigest()[:6]}"
+        if times[one] > 1
+        else one
+        for name, one in legal.items()
+    }
+
+
 def _legal(name: str) -> str:
-    # Grader and label names come from users; MLflow refuses the whole batch for one bad sign.
-    return re.sub(r"[^\w\-./: ]", "_", name)
+    signs = re.sub(r"[^\w\-./: ]", "_", name)
+    # A name is a path to MLflow: no part of it may be empty or lead elsewhere.
+    return "/".join(re.sub(r"^(?:|\.\.?)$", "_", part) for part in signs.split("/"))

@@ -43,6 +43,13 @@ def request(**changes: object) -> Request:
         pytest.param({}, Decoding(max_new_tokens=9), "m", id="another length"),
         pytest.param({}, Decoding(stop=("\n",)), "m", id="another stop"),
         pytest.param({}, Decoding(temperature=0.5), "m", id="sampled"),
+        pytest.param({}, Decoding(thinking=False), "m", id="without thinking"),
+        pytest.param(
+            {"content": (Message("system", "Be brief."), Message("user", "Which?"))},
+            Decoding(),
+            "m",
+            id="with a system message",
+        ),
     ],
 )
 def test_whatever_changes_a_row_changes_its_key(changes, decoding, model):

@@ -32,7 +32,7 @@ def load_frame(path: str | Path) -> pd.DataFrame:
             f"data file {path.name!r}",
             "has an unknown ending",
             path.suffix,
-            f"Known: {', '.join(_READERS)}.",
+            f"Known: {', '.join(_READERS)}. Word pairs are data: {{analogy: {{pairs: ...}}}}.",
         )
     if not path.is_file():
         raise DataError("data file", "does not exist", str(path))
