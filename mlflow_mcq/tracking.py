@@ -192,5 +192,7 @@ def capped(frame: pd.DataFrame, rows: int, first: Iterable[bool] | None = None) 
 
 
 def _legal(name: str) -> str:
-    # Grader and label names come from users; MLflow refuses the whole batch for one bad sign.
-    return re.sub(r"[^\w\-./: ]", "_", name)
+    # Names of graders, labels and arms come from users; MLflow refuses the whole batch for one
+    # bad sign, and for what would lead out of a folder if a name were a path.
+    name = re.sub(r"[^\w\-./: ]", "_", name)
+    return re.sub(r"(?:^|(?<=/))(?=\.{0,2}(?:/|$))", "_", name)
