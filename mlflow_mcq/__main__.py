@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -34,7 +35,7 @@ _COMPARED = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; 0 is success, 1 a failed evaluation, 2 unusable arguments."""
+    """Run a command; 0 is success, 1 a failed evaluation, 2 unusable arguments, 130 Ctrl-C."""
     parser = argparse.ArgumentParser(prog="python -m mlflow_mcq", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="run every arm of a recipe")
@@ -57,7 +58,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _add_compare(commands.add_parser("compare", help="compare finished arms"))
     given = vars(parser.parse_args(arguments))
     command = given.pop("command")
-    return _reported(_COMMANDS[command], given)
+    try:
+        return _reported(_COMMANDS[command], given)
+    except KeyboardInterrupt:
+        words = sys.argv[1:] if arguments is None else arguments
+        same = shlex.join([sys.executable, "-m", "mlflow_mcq", *words])
+        print(f"interrupted; to go on, run the same again:\n  {same}", file=sys.stderr)
+        return 130
 
 
 def _add_compare(parser: argparse.ArgumentParser) -> None:

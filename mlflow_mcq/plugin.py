@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mlflow_mcq.arm import Arm
     from mlflow_mcq.doors import Engine, Grader
     from mlflow_mcq.records import Item
+    from mlflow_mcq.store.journal import Journal
 
 __all__ = [
     "MODEL_TYPES",
@@ -234,6 +235,8 @@ class _Arms:
     def _end(self, place: int, finished: bool = True) -> None:
         held = self._held.pop(place, None)
         if held is not None and held[1].journal is not None:
+            if not finished:
+                _say_kept(held[1].journal)
             held[1].journal.close(finished=finished)
 
 
@@ -294,8 +297,17 @@ def _measure(call: _Call, settings: Settings) -> Arm:
             return describe(measure(engine, requests, settings, journal), reading)
     except BaseException:
         if journal is not None:
+            _say_kept(journal)
             journal.close(finished=False)
         raise
+
+
+def _say_kept(journal: Journal) -> None:
+    """Say what is saved: whoever stops a long run, or loses it, wants to know."""
+    from mlflow.utils.logging_utils import eprint
+
+    if len(journal.rows):
+        eprint(f"this evaluation broke off; {journal.kept}")
 
 
 def _refuse(name: str, more: Mapping[str, Any]) -> None:
@@ -342,6 +354,6 @@ def _tag(run_id: str, tags: Mapping[str, str]) -> None:
 
     try:
         RunLog(run_id).tags(tags)
-    except MlflowException as error:
+    except (MlflowException, OSError) as error:
         # The first fault is what the user must see, not that it could not be noted.
         _log.warning("run %s could not be tagged with %s: %s", run_id, tags, error)

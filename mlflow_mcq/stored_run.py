@@ -51,14 +51,28 @@ def _parquet(path: str, columns: Sequence[str] | None) -> pd.DataFrame:
     return pd.read_parquet(path, columns=[name for name in columns if name in there])
 
 
-def stored_json(run_id: str, file: str) -> Any:
+class _Missing(DataError):
+    """A run holds no such file, which may be right; a damaged one never is."""
+
+
+def stored_json(run_id: str, file: str, missing: Any = None) -> Any:
     """A JSON artifact of a run.
+
+    Args:
+        run_id: The run.
+        file: Of the artifact.
+        missing: What is returned where the run holds no such file; None raises.
 
     Raises:
         DataError: The run holds no such file, or one that is damaged.
     """
     with TemporaryDirectory() as folder:
-        path = Path(_download(run_id, file, folder))
+        try:
+            path = Path(_download(run_id, file, folder))
+        except _Missing:
+            if missing is None:
+                raise
+            return missing
         try:
             return json.loads(path.read_text(encoding="utf-8"))
         except _BROKEN as error:
@@ -79,7 +93,7 @@ def _download(run_id: str, file: str, folder: str) -> str:
         with _without_bar():
             return str(MlflowClient().download_artifacts(run_id, file, folder))
     except (MlflowException, OSError) as error:
-        raise DataError(
+        raise _Missing(
             f"run {run_id}", f"holds no {file}", possible="Name a run of one of our evaluators."
         ) from error
 

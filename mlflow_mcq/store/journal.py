@@ -43,6 +43,14 @@ class Journal:
         self._lock = _locked(folder) if own else None
         self.rows = RowStore(folder)
 
+    @property
+    def kept(self) -> str:
+        """What of a run that breaks off here stays, and how to go on, in one line."""
+        return (
+            f"{len(self.rows):,} answers are kept in {self.folder}: the same call, or the same "
+            "command, makes only what is missing"
+        )
+
     def close(self, *, finished: bool) -> None:
         """Let go of the folder.
 
