@@ -89,6 +89,7 @@ def report(
     _log_pictures(log, by_orientation, confusions, slots)
     log.text("mcq_prompts.txt", _prompts_text(arm))
     log.text("mcq_settings.json", json.dumps(_settings_shown(arm), indent=2, ensure_ascii=False))
+    log.tags({"mcq.status": "finished"})
     return values
 
 
@@ -181,7 +182,7 @@ def _is_pinned(item: Item) -> bool:
 def _tags(arm: Arm, alarms: Sequence[Alarm]) -> dict[str, object]:
     items = arm.items
     tags: dict[str, object] = {
-        "mcq.status": "finished",
+        "mcq.status": "logging",  # a run killed from here on must not pass for a whole one
         "mcq.data_digest": data_digest(items),
         "mcq.engine": arm.generations[0].engine,
         "mcq.settings": arm.settings.fingerprint,
