@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mlflow.utils.logging_utils import eprint
+
 from mlflow_mcq.datasets.frame import items_of
 from mlflow_mcq.datasets.human_label import refuse_human_labels
 from mlflow_mcq.datasets.reading import read_data
@@ -173,6 +175,10 @@ class _Work:
         if journal and journal[0] is not None:
             try:
                 return self._with(journal[0].rows)
+            except BaseException:
+                if len(journal[0].rows):
+                    eprint(f"this broke off; {journal[0].kept}")
+                raise
             finally:
                 journal[0].close(finished=False)
         with closing(RowStore(folder_of(self._settings.cache, name) or "")) as rows:

@@ -254,6 +254,8 @@ class _Arms:
         if held[1].early is not None:
             held[1].early.stop()
         if held[1].journal is not None:
+            if not finished:
+                _say_kept(held[1].journal)
             held[1].journal.close(finished=finished)
 
 
@@ -317,6 +319,7 @@ def _measure(call: _Call, settings: Settings) -> Arm:
         if early is not None:
             early.stop()
         if journal is not None:
+            _say_kept(journal)
             journal.close(finished=False)
         raise
 
@@ -331,6 +334,14 @@ def _early(call: _Call, journal: Journal | None) -> EarlyReader | None:
     if journal is not None:
         judge.keep_in(journal.judge_folder)
     return EarlyReader(judge)
+
+
+def _say_kept(journal: Journal) -> None:
+    """Say what is saved: whoever stops a long run, or loses it, wants to know."""
+    from mlflow.utils.logging_utils import eprint
+
+    if len(journal.rows):
+        eprint(f"this evaluation broke off; {journal.kept}")
 
 
 def _refuse(name: str, more: Mapping[str, Any]) -> None:
@@ -377,6 +388,6 @@ def _tag(run_id: str, tags: Mapping[str, str]) -> None:
 
     try:
         RunLog(run_id).tags(tags)
-    except MlflowException as error:
+    except (MlflowException, OSError) as error:
         # The first fault is what the user must see, not that it could not be noted.
         _log.warning("run %s could not be tagged with %s: %s", run_id, tags, error)

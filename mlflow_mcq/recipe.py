@@ -15,7 +15,6 @@ from typing import Any
 
 import mlflow
 import pandas as pd
-import yaml
 from mlflow import MlflowClient
 from mlflow.exceptions import MlflowException
 from mlflow.utils.logging_utils import eprint
@@ -31,6 +30,7 @@ from mlflow_mcq.errors import JudgeNotConfigured, McqError, SettingsError
 from mlflow_mcq.experiment.arm_result import ArmResult
 from mlflow_mcq.experiment.comparison import record
 from mlflow_mcq.experiment.grid import expanded
+from mlflow_mcq.experiment.recipe_file import read_recipe_file
 from mlflow_mcq.experiment.running import (
     arm_settings,
     experiment_id,
@@ -106,13 +106,7 @@ def load_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) ->
 
 
 def _read(path: Path) -> dict[str, Any]:
-    given: Any
-    try:
-        given = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as error:
-        raise SettingsError(f"recipe {str(path)!r}", f"cannot be read ({error})") from None
-    if not isinstance(given, dict):
-        raise SettingsError(f"recipe {path.name!r}", "must be a mapping of names to values", given)
+    given = read_recipe_file(path)
     if is_twinkle(given):
         given, lines = recipe_of_twinkle(given, path.parent, path.stem)
         for line in lines:
@@ -137,7 +131,7 @@ def _locate(given: dict[str, Any], folder: Path) -> None:
 
 
 def _dicts(arms: Any) -> list[dict[str, Any]]:
-    return [arm for arm in arms or [] if isinstance(arm, dict)]
+    return [arm for arm in arms if isinstance(arm, dict)] if isinstance(arms, list) else []
 
 
 def recipe_costs(
@@ -306,7 +300,7 @@ def _override(given: dict[str, Any], overrides: dict[str, Any]) -> None:
         except ValueError:
             raise SettingsError("limit", "must be a whole number", overrides["limit"]) from None
     arms = _dicts(given.get("arms"))
-    own = [*map(_varied, arms), set(given.get("grid") or ())]
+    own = [*map(_varied, arms), _varied({"grid": given.get("grid")})]
     if "data" in overrides and any("data" in names for names in own):
         raise SettingsError(
             "data",

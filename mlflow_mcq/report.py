@@ -94,6 +94,7 @@ def report(
     _log_orientations(log, by_orientation, _bands(arm))
     log.text("mcq_prompts.txt", _prompts_text(arm))
     log.text("mcq_settings.json", json.dumps(_settings_shown(arm), indent=2, ensure_ascii=False))
+    log.tags({"mcq.status": "finished"})
     return values
 
 
@@ -186,7 +187,7 @@ def _is_pinned(item: Item) -> bool:
 def _tags(arm: Arm, alarms: Sequence[Alarm]) -> dict[str, object]:
     items = arm.items
     tags: dict[str, object] = {
-        "mcq.status": "finished",
+        "mcq.status": "logging",  # a run killed from here on must not pass for a whole one
         "mcq.data_digest": data_digest(items),
         "mcq.engine": arm.generations[0].engine,
         "mcq.settings": arm.settings.fingerprint,

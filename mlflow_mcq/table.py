@@ -6,7 +6,7 @@ Nothing grows a column per grader: a grader is a value in a column.
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, TypeVar
 
 import pandas as pd
@@ -47,6 +47,7 @@ _GRADE_COLUMNS = (
     "slot", "shown_letter", "gold", "gold_slot", "n_options", "reason", "judge_reply", "judge",
     "from_prefilter", "error", "golds", "choices",
 )  # fmt: skip
+_T = TypeVar("_T")
 _LATER = {"golds", "gold_policy", "choices", "probe", "human_label"}
 """Columns that older tables lack: there each item has one gold, and an answer one choice."""
 
@@ -127,30 +128,46 @@ def generations_from(frame: pd.DataFrame) -> tuple[Generation, ...]:
     The prompt's content is the exact text that was sent; nothing is rendered again.
 
     Raises:
-        DataError: A column is missing: the table is of another kind or version.
+        DataError: A column is missing: the table is of another kind or version. Or a row
+            holds what no row of ours does.
     """
     _check_columns(frame, _GENERATION_COLUMNS, "mcq_generations")
-    return tuple(_generation_from(row) for row in frame.to_dict("records"))
+    return tuple(
+        _read(_generation_from, "mcq_generations", row) for row in frame.to_dict("records")
+    )
 
 
 def grades_from(frame: pd.DataFrame, generations: Iterable[Generation]) -> tuple[Grade, ...]:
     """The grades that a table holds, each beside its generation.
 
     Raises:
-        DataError: A column is missing, or a grade belongs to no generation.
+        DataError: A column is missing, a grade belongs to no generation, or a row holds what
+            no row of ours does.
     """
     _check_columns(frame, _GRADE_COLUMNS, "mcq_grades")
     known = {row_id(generation): generation for generation in generations}
-    strangers = sorted(set(frame["row_id"]) - set(known))
+    strangers = sorted(set(map(str, frame["row_id"])) - set(known))
     if strangers:
         raise DataError("mcq_grades", "holds grades of rows that were never generated", strangers)
-    return tuple(_grade_from(row, known[row["row_id"]]) for row in frame.to_dict("records"))
+    rows = frame.to_dict("records")
+    return tuple(_read(_grade_from, "mcq_grades", row, known[row["row_id"]]) for row in rows)
 
 
 def _check_columns(frame: pd.DataFrame, columns: tuple[str, ...], name: str) -> None:
     missing = [c for c in columns if c not in frame.columns and c not in _LATER]
     if missing:
         raise DataError(f"table {name}", "lacks columns", missing)
+
+
+def _read(read: Callable[..., _T], table: str, row: Mapping[Any, Any], *beside: Any) -> _T:
+    try:
+        return read(row, *beside)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(
+            f"table {table}, row {row['row_id']}",
+            f"cannot be read ({type(error).__name__}: {error})",
+            possible="The table was changed after it was stored; evaluate again.",
+        ) from error
 
 
 def _generation_from(row: Mapping[Any, Any]) -> Generation:

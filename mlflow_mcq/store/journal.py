@@ -49,6 +49,14 @@ class Journal:
         """What was made ahead for this very run. A shared folder serves others as well."""
         return entries(self.folder) if self._own else []
 
+    @property
+    def kept(self) -> str:
+        """What of a run that breaks off here stays, and how to go on, in one line."""
+        return (
+            f"{len(self.rows):,} answers are kept in {self.folder}: the same call, or the same "
+            "command, makes only what is missing"
+        )
+
     def close(self, *, finished: bool) -> None:
         """Let go of the folder.
 
