@@ -37,10 +37,10 @@ _LEGEND = (
 def show_results(results: Sequence[ArmResult], console: Console | None = None) -> None:
     """Print the arms side by side, their alarms, and how to open the UI."""
     console = console or Console()
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
     # Where a page is narrow names go on in the next line: a number that is cut is no number.
     table.add_column("arm", overflow="fold")
-    table.add_column("read by", overflow="fold")
+    table.add_column("read by", no_wrap=True)
     for name in _COLUMNS:
         table.add_column(name, justify="right", no_wrap=True, min_width=max(4, len(name)))
     table.add_column("range", justify="right", no_wrap=True, min_width=len("0.00-0.00"))
@@ -79,7 +79,7 @@ def show_costs(costs: Sequence[Cost], console: Console | None = None) -> None:
     """Print what a recipe will ask for at most, then each arm in a row of a table."""
     console = console or Console()
     console.print(escape(said(costs)[0]), soft_wrap=True)
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
     table.add_column("arm", no_wrap=True)
     for name in ("prompts", "distinct", "tokens", "unique", "shared", "judge calls", "s", "GB"):
         table.add_column(name, justify="right", no_wrap=True)
