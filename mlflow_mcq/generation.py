@@ -191,7 +191,8 @@ class _Work:
         if not self._ranks.is_main:
             rows.close()  # on the disk, before the main rank looks
         spent = self._ranks.gather(self._engine.spent)
-        if sum(one.n_rows for one in spent):
+        # A folder of the user's own serves other runs as well, which it did not cost.
+        if self._settings.cache == "run" and any(one.n_rows > 0 for one in spent):
             seconds = time.monotonic() - start
             enter(rows.folder, Entry(sum(spent, Spent()), seconds, self._ranks.size))
         n_missing, pending = self._settled(rows, refresh=True)
