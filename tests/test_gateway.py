@@ -10,6 +10,7 @@ import mlflow.pyfunc  # in full: MLflow would load it later, over what tests put
 import pandas as pd
 import pytest
 from fake_server import completion, refused
+from mlflow.exceptions import MlflowException
 from mlflow.pyfunc.model import ModelFromDeploymentEndpoint
 from tiny import PLAIN_TEMPLATE, byte_tokenizer, tiny_model
 
@@ -226,8 +227,12 @@ def test_a_logged_pipeline_without_a_tokenizer_is_refused(monkeypatch: pytest.Mo
         connect_judge(JudgeSettings(model="models:/pictures/1"))
 
 
-def test_a_model_that_is_not_there(store: None) -> None:
-    with pytest.raises(ModelError, match="cannot be loaded"):
+def test_a_model_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(uri: str) -> None:
+        raise MlflowException("no such model")
+
+    monkeypatch.setattr(mlflow.pyfunc, "load_model", nothing)
+    with pytest.raises(ModelError, match="cannot be loaded: no such model"):
         connect_judge(JudgeSettings(model="models:/nobody/1"))
 
 
@@ -275,10 +280,7 @@ def test_a_query_that_is_wrong_is_not_repeated() -> None:
     assert "70355608" not in str(caught.value)
 
 
-def test_a_secret_in_a_query_is_not_registered(
-    store: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MLFLOW_SERVER_ENABLE_CUSTOM_SCORERS", "true")
+def test_a_secret_in_a_query_is_not_registered() -> None:
     judge = mlflow_mcq.scorers.judge("gpt", "https://host/v1", query={"code": "sesame"})
     with pytest.raises(SettingsError, match="holds credentials or a query"):
-        judge.register()
+        judge.model_dump()
