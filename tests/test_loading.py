@@ -339,6 +339,7 @@ def test_a_recipe_of_one_base_and_two_adapters(
     assert params["tuned model.adapter=two"]["mcq.model_adapter"] == adapters[1]
     assert params["tuned model.adapter=one"]["mcq.model"] == f"{base} + {adapters[0]}"
     assert {run.params["mcq.model_dtype"] for run in runs.values()} == {"float32"}
+    assert not any("mcq.model_hooks" in one for one in params.values())  # none but the user's
     assert len({run.tags["mcq.engine"] for run in runs.values()}) == 3
     assert all(run.tags["mcq.engine.road"].startswith("tree") for run in runs.values())
 
