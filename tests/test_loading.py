@@ -263,6 +263,8 @@ def pushed(module: Any, given: Any, out: Any) -> Any:
 def test_hooks_are_seen_and_said() -> None:
     model = tiny_model()
     chat = LocalChat(model, byte_tokenizer())
+    model(input_ids=torch.tensor([[2, 3]]), output_hidden_states=True)  # transformers hangs its own
+    assert any(module._forward_hooks for module in model.modules())
     assert "mcq.model_hooks" not in described(chat)
     model.model.layers[1].register_forward_hook(pushed)
     model.register_forward_pre_hook(functools.partial(print))
