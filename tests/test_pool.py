@@ -168,7 +168,7 @@ def test_a_function_is_refused_too(store: None) -> None:
 
 @pytest.mark.parametrize("processes", [0, -1, "all", 1.5, True])
 def test_numbers_that_are_none(processes: Any) -> None:
-    with pytest.raises(SettingsError, match="processes: .*must be a whole number from 1"):
+    with pytest.raises(SettingsError, match=r"processes: .*must be a whole number from 1"):
         read_settings({"processes": processes})
 
 
