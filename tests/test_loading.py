@@ -323,8 +323,14 @@ def test_which_adapter_of_a_model_in_memory_is_on(adapter: str | None) -> None:
 
 
 def test_a_recipe_of_one_base_and_two_adapters(
-    base: str, adapters: tuple[str, str], loads: list[str], tmp_path: Path, store: None
+    base: str,
+    adapters: tuple[str, str],
+    loads: list[str],
+    tmp_path: Path,
+    store: None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("mlflow_mcq.report._log_pictures", lambda *_: None)  # seconds each
     path = written_recipe(tmp_path / "r", 9, base, compare=False)
     recipe = yaml.safe_load(path.read_text())
     recipe["model"] = {"path": base, "dtype": "float32"}
