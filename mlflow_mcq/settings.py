@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -187,7 +187,7 @@ class Settings(BaseModel):
     stop: tuple[str, ...] = ()
     thinking: bool | None = Field(None, strict=True)
     batch_size: int = Field(8, ge=1, strict=True)
-    processes: Annotated[int, Field(ge=1, strict=True)] | Literal["auto"] = 1
+    processes: int | Literal["auto"] = 1
     input_column: str = "prompt"
     input_format: Literal["text", "messages"] | None = None
     columns: Columns = Columns()
@@ -203,6 +203,13 @@ class Settings(BaseModel):
     analogy: AnalogySettings = AnalogySettings()
     similarity: SimilaritySettings = SimilaritySettings()
     logprob: LogprobSettings = LogprobSettings()
+
+    @field_validator("processes", mode="before")
+    @classmethod
+    def _legal_number(cls, processes: Any) -> Any:
+        if processes != "auto" and (type(processes) is not int or processes < 1):
+            raise ValueError('must be a whole number from 1, or "auto"')
+        return processes
 
     @field_validator("orientations")
     @classmethod

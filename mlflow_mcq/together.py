@@ -15,6 +15,7 @@ from mlflow.models.evaluation.base import EvaluationResult
 
 from mlflow_mcq.board import Board, open_board
 from mlflow_mcq.engines.chat_engine import ChatEngine
+from mlflow_mcq.engines.described import forward_hooks
 from mlflow_mcq.engines.handle import ModelHandle
 from mlflow_mcq.engines.local import LocalChat
 from mlflow_mcq.engines.spread import OVER, SpreadEngine, help_out, refuse_sharded
@@ -90,7 +91,7 @@ def evaluate_together(make: Make, name: str, whole: Whole, ranks: Ranks) -> Eval
     theirs = board.attend()
     try:
         if theirs is not None and theirs != _named(engine):
-            possible = "Load or broadcast the same weights on every rank."
+            possible = "Load the same weights, and hang the same hooks on them, on every rank."
             who = f"process {ranks.index}"
             raise ModelError(who, "has another model than process 0", "", possible)
         found = help_out(engine, board, ranks.index)
@@ -137,7 +138,10 @@ def _shared(model: Any) -> ChatEngine | None:
 
 
 def _named(engine: ChatEngine | None) -> str:
-    return "" if engine is None else engine.fingerprint
+    """Weights and hooks: a rank that is not steered as the others are makes other rows."""
+    if engine is None or not isinstance(engine.chat, LocalChat):
+        return ""
+    return f"{engine.fingerprint} {forward_hooks(engine.chat.model)}"
 
 
 def _portable(told: object) -> object:

@@ -6,6 +6,7 @@ ended, as the agent of torch elastic does it.
 
 from __future__ import annotations
 
+import functools
 import multiprocessing as mp
 import os
 import signal
@@ -172,8 +173,10 @@ def evaluate_job(rank: int, folder: str, calls: list[dict[str, Any]]) -> list[An
         slow = model.register_forward_pre_hook(lambda *_: time.sleep(0.05 * (rank == 0)))
         if call.get("other_weights_on") == rank:
             model.lm_head.weight.data.zero_()
-        if call.get("broken_on") == rank:
-            model.register_forward_pre_hook(_break)
+        if "broken_on" in call:
+            broken = functools.partial(_break, call["broken_on"] == rank)
+            model.register_forward_pre_hook(broken)
+        steers = [model.register_forward_pre_hook(_steer)] if call.get("steered_on") == rank else []
         given = {"max_new_tokens": 6, "orientations": "rotations", **call.get("settings", {})}
         handle: Any = (wrapped, tokenizer) if not call.get("function") else _says_a
         try:
@@ -185,8 +188,8 @@ def evaluate_job(rank: int, folder: str, calls: list[dict[str, Any]]) -> list[An
             told.append((result.run_id, dict(result.metrics), rows, len(n_fed)))
         except (McqError, mlflow.exceptions.MlflowException) as error:
             told.append(error)
-        hook.remove()
-        slow.remove()
+        for one in (hook, slow, *steers):
+            one.remove()
     if not any("broken_on" in call for call in calls):
         ranks.wait()
     assert wrapped.training is model.training is True
@@ -198,5 +201,10 @@ def _says_a(frame: Any) -> list[str]:
     return ["A"] * len(frame)
 
 
-def _break(*_: Any) -> None:
-    raise OverflowError("a broken device")
+def _steer(*_: Any) -> None:
+    """A hook is a hook, whatever it does."""
+
+
+def _break(broken: bool, *_: Any) -> None:
+    if broken:
+        raise OverflowError("a broken device")

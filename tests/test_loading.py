@@ -263,6 +263,8 @@ def pushed(module: Any, given: Any, out: Any) -> Any:
 def test_hooks_are_seen_and_said() -> None:
     model = tiny_model()
     chat = LocalChat(model, byte_tokenizer())
+    model(input_ids=torch.tensor([[2, 3]]), output_hidden_states=True)  # transformers hangs its own
+    assert any(module._forward_hooks for module in model.modules())
     assert "mcq.model_hooks" not in described(chat)
     model.model.layers[1].register_forward_hook(pushed)
     model.register_forward_pre_hook(functools.partial(print))
@@ -321,8 +323,14 @@ def test_which_adapter_of_a_model_in_memory_is_on(adapter: str | None) -> None:
 
 
 def test_a_recipe_of_one_base_and_two_adapters(
-    base: str, adapters: tuple[str, str], loads: list[str], tmp_path: Path, store: None
+    base: str,
+    adapters: tuple[str, str],
+    loads: list[str],
+    tmp_path: Path,
+    store: None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("mlflow_mcq.report._log_pictures", lambda *_: None)  # seconds each
     path = written_recipe(tmp_path / "r", 9, base, compare=False)
     recipe = yaml.safe_load(path.read_text())
     recipe["model"] = {"path": base, "dtype": "float32"}
@@ -339,6 +347,7 @@ def test_a_recipe_of_one_base_and_two_adapters(
     assert params["tuned model.adapter=two"]["mcq.model_adapter"] == adapters[1]
     assert params["tuned model.adapter=one"]["mcq.model"] == f"{base} + {adapters[0]}"
     assert {run.params["mcq.model_dtype"] for run in runs.values()} == {"float32"}
+    assert not any("mcq.model_hooks" in one for one in params.values())  # none but the user's
     assert len({run.tags["mcq.engine"] for run in runs.values()}) == 3
     assert all(run.tags["mcq.engine.road"].startswith("tree") for run in runs.values())
 

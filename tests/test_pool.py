@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ from mlflow_mcq.records import Decoding, Item, Query
 from mlflow_mcq.settings import Settings, read_settings
 from mlflow_mcq.store.row_store import RowStore
 from mlflow_mcq.together import ranks_of_call
+from mlflow_mcq.unwrap import engine_of
 
 QUERIES = [Query(f"Question {n}: is {n} above {n % 7}? Answer:", seed=n) for n in range(70)]
 SAMPLED = Decoding(max_new_tokens=6, temperature=0.8)
@@ -156,19 +158,16 @@ def test_a_model_in_memory_stays_where_it_is(base: str) -> None:
         in_processes(hooked.engine, settings)
 
 
-def test_a_function_is_refused_too(store: None) -> None:
-    from mlflow.exceptions import MlflowException
-
-    data = [{"question": "?", "options": ["x", "y"], "answer": 0}]
-    with pytest.raises(MlflowException, match="processes: needs a model that every process"):
-        mlflow_mcq.evaluate(
-            lambda frame: ["A"] * len(frame), data, evaluators="mcq_regex", processes=2
-        )
+def test_a_function_is_refused_too() -> None:
+    wrapped = SimpleNamespace(predict=lambda frame: ["A"] * len(frame))
+    assert engine_of(wrapped, Settings()).fingerprint == "SimpleNamespace"
+    with pytest.raises(ModelError, match="processes: needs a model that every process"):
+        engine_of(wrapped, Settings(processes=2))
 
 
 @pytest.mark.parametrize("processes", [0, -1, "all", 1.5, True])
 def test_numbers_that_are_none(processes: Any) -> None:
-    with pytest.raises(SettingsError, match="processes"):
+    with pytest.raises(SettingsError, match=r"processes: .*must be a whole number from 1"):
         read_settings({"processes": processes})
 
 

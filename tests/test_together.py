@@ -87,6 +87,7 @@ def test_calls_of_all_kinds_one_after_the_other(tables: Path, tmp_path: Path) ->
         {**LONE, "answer": "Z"},             # data that only the main rank reads
         {**LONE, "settings": {"limit": 0}},  # refused on each rank by itself
         {**LONE, "function": True},          # asked by the main rank alone
+        {**LONE, "steered_on": 1, "n_items": 3},
         {**LONE, "other_weights_on": 1},
     )  # fmt: skip
     main, other = told[0], told[1]
@@ -99,8 +100,9 @@ def test_calls_of_all_kinds_one_after_the_other(tables: Path, tmp_path: Path) ->
     assert str(other[3]) == str(main[3])
     assert other[4][:3] == main[4][:3]
     assert "has another model than process 0" in str(other[5])
-    assert main[5][2] == main[1][2]
-    assert n_runs(tmp_path) == 5  # one of them failed, and says so
+    assert "has another model than process 0" in str(other[6])
+    assert main[5][2][:1] == main[6][2] == main[1][2]
+    assert n_runs(tmp_path) == 6  # one of them failed, and says so
 
 
 def test_a_model_that_fails_on_another_rank_fails_here(tables: Path, tmp_path: Path) -> None:

@@ -11,10 +11,11 @@ from mlflow_mcq.engines.weights import active_adapters
 __all__ = ["described", "forward_hooks"]
 
 _NAMED_HOOKS = 5
+_LIBRARIES = ("accelerate", "peft", "torch", "transformers")
 
 
 def forward_hooks(model: Any) -> list[str]:
-    """The forward hooks that hang on a model, as ``module (function)``.
+    """The forward hooks that its user hung on a model, as ``module (function)``.
 
     Steering and ablation are hooks. They are run on every road, change answers, and stand in
     no weight: two arms may differ in nothing else.
@@ -30,8 +31,8 @@ def forward_hooks(model: Any) -> list[str]:
     found = []
     for name, module in model.named_modules():
         for kind in ("_forward_pre_hooks", "_forward_hooks"):
-            for hook in vars(module).get(kind, {}).values():
-                found.append(f"{name or 'model'} ({_name(hook)})")
+            hooks = [_inner(hook) for hook in vars(module).get(kind, {}).values()]
+            found += [f"{name or 'model'} ({_name(hook)})" for hook in hooks if not _theirs(hook)]
     return found
 
 
@@ -61,6 +62,14 @@ def described(chat: object) -> dict[str, object]:
     return found
 
 
+def _inner(hook: Any) -> Any:
+    return getattr(hook, "func", hook)  # as functools.partial holds it
+
+
+def _theirs(hook: Any) -> bool:
+    """Whether a library hung it there for its own ends (recording outputs, gradients)."""
+    return str(getattr(hook, "__module__", "")).partition(".")[0] in _LIBRARIES
+
+
 def _name(hook: Any) -> str:
-    inner = getattr(hook, "func", hook)  # as functools.partial holds it
-    return str(getattr(inner, "__name__", type(inner).__name__))
+    return str(getattr(hook, "__name__", type(hook).__name__))

@@ -138,7 +138,7 @@ class WorkerPool:
             if message == _GONE:
                 self._give_up(number)
             kind, about, said = message
-            if kind == "failed":
+            if about == call and kind == "failed":
                 raise said
             if about == call:
                 return number, kind, said
