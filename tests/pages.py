@@ -76,7 +76,8 @@ def answer(request: dict[str, Any], n_calls: int) -> str:
     if "The candidate's reply:" not in asked:
         return "A"
     read = reading_judge(request, n_calls)
-    letters = set(re.findall(r"\b[A-D]\b", asked.split("The candidate's reply:")[1]))
+    quoted = asked.split("The candidate's reply:")[1].split("==")  # mark, reply, mark
+    letters = set(re.findall(r"\b[A-D]\b", quoted[2]))
     return letters.pop() if read == "OTHER" and len(letters) == 1 else read
 
 
