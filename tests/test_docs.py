@@ -100,7 +100,7 @@ def shown(field: Any) -> str:
         return "see below"
     if isinstance(value, bool):
         return "on" if value else "off"
-    if value is None or value == ():
+    if value in (None, (), {}):
         return "none"
     if isinstance(value, tuple):
         return ", ".join(f"`{one}`" for one in value)
