@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mlflow_mcq import extra_metrics, scorers, training
     from mlflow_mcq.chance import chance_band
     from mlflow_mcq.comparison.compare import compare
     from mlflow_mcq.comparison.gate import fail_if_worse, loss_thresholds
@@ -18,7 +19,11 @@ if TYPE_CHECKING:
     from mlflow_mcq.datasets.nonsense import nonsense_items
     from mlflow_mcq.engines.handle import local_model, remote_model
     from mlflow_mcq.exam_door import examine_judge
+    from mlflow_mcq.forecast import cost_before
     from mlflow_mcq.front import evaluate
+    from mlflow_mcq.genai.evaluation import genai_evaluate
+    from mlflow_mcq.genai.folded import folded
+    from mlflow_mcq.genai.rotated import rotated
     from mlflow_mcq.graders.judge_reply import parse_judge_reply
     from mlflow_mcq.graders.strict import strict_choice
     from mlflow_mcq.importers.inspect_log import from_inspect_log
@@ -32,12 +37,16 @@ __all__ = [
     "analogy_items",
     "chance_band",
     "compare",
+    "cost_before",
     "evaluate",
     "examine_judge",
+    "extra_metrics",
     "fail_if_worse",
+    "folded",
     "from_inspect_log",
     "from_lm_eval_samples",
     "from_twinkle",
+    "genai_evaluate",
     "lint_items",
     "local_model",
     "loss_thresholds",
@@ -46,17 +55,24 @@ __all__ = [
     "parse_judge_reply",
     "regrade",
     "remote_model",
+    "rotated",
     "run_recipe",
+    "scorers",
     "strict_choice",
+    "training",
 ]
 
 _ROOMS = {
     "analogy_items": "datasets.analogies",
     "chance_band": "chance",
     "compare": "comparison.compare",
+    "cost_before": "forecast",
     "fail_if_worse": "comparison.gate",
     "loss_thresholds": "comparison.gate",
     "evaluate": "front",
+    "folded": "genai.folded",
+    "genai_evaluate": "genai.evaluation",
+    "rotated": "genai.rotated",
     "examine_judge": "exam_door",
     "lint_items": "datasets.lint",
     "from_inspect_log": "importers.inspect_log",
@@ -72,8 +88,12 @@ _ROOMS = {
     "strict_choice": "graders.strict",
 }
 
+_MODULES = ("extra_metrics", "scorers", "training")
+
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
     if name not in _ROOMS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{_ROOMS[name]}"), name)

@@ -15,19 +15,23 @@ import pandas as pd
 from mlflow_mcq import metrics
 from mlflow_mcq.chance import chance_numbers
 from mlflow_mcq.corrections import corrected_numbers, human_numbers
+from mlflow_mcq.cost import cost_after
 from mlflow_mcq.datasets.lint import LintReport
 from mlflow_mcq.datasets.reading import Reading
 from mlflow_mcq.datasets.stored import PROTOCOL as STORED
 from mlflow_mcq.diagnostics import Alarm
 from mlflow_mcq.doors import Engine, Grader, Scorer, Tokenizer
+from mlflow_mcq.engines.described import described
 from mlflow_mcq.engines.kept import KeptEngine
 from mlflow_mcq.engines.label_scores import LabelScorer
 from mlflow_mcq.engines.local import LocalChat
 from mlflow_mcq.engines.openai_chat import OpenAIChat
 from mlflow_mcq.engines.remote_scores import RemoteScorer
+from mlflow_mcq.engines.stored import StoredEngine
 from mlflow_mcq.errors import ModelError, SettingsError
 from mlflow_mcq.extras import exam_of, judge_numbers, parser_numbers, reader_numbers
-from mlflow_mcq.graders import JudgeGrader
+from mlflow_mcq.graders import JudgeGrader, SimilarityGrader
+from mlflow_mcq.graders.early import EarlyReader
 from mlflow_mcq.injection import canary_numbers, suspected
 from mlflow_mcq.logprob import summarize_logprobs
 from mlflow_mcq.pipeline import generate, grade
@@ -36,6 +40,7 @@ from mlflow_mcq.reader_tables import exam_tables, label_scores_frame, reader_tab
 from mlflow_mcq.records import Generation, Grade, Item, Request
 from mlflow_mcq.scores import LabelScores
 from mlflow_mcq.settings import Settings
+from mlflow_mcq.spent import Spent
 from mlflow_mcq.store.journal import Journal
 from mlflow_mcq.table import grades_frame
 from mlflow_mcq.unwinnable import tokenizer_of
@@ -61,9 +66,13 @@ class Arm:
         reading: How the data was read; None where it was not (regrading).
         lint: Faults of the items, where they were looked for.
         road: How a model in memory generated the rows, and why; empty for any other.
+        model: How a model that is here was loaded, and what hangs on it, as params.
         journal: What is kept on disk while the run is under way.
         tables: Tables that only some graders have, by name.
         alarms: Alarms over the answers, beside those over numbers.
+        spent: What the rows made have taken; None where nobody counts, or nothing was made.
+        stages: Time by stage, in seconds.
+        early: Who has read since the first answer came; None where nobody has.
     """
 
     settings: Settings
@@ -79,9 +88,13 @@ class Arm:
     reading: Reading | None = None
     lint: LintReport | None = None
     road: str = ""
+    model: dict[str, object] = field(default_factory=dict)
     journal: Journal | None = None
     tables: dict[str, pd.DataFrame] = field(default_factory=dict)
     alarms: list[Alarm] = field(default_factory=list)
+    spent: Spent | None = None
+    stages: dict[str, float] = field(default_factory=dict)
+    early: EarlyReader | None = None
 
     @property
     def answered(self) -> tuple[Generation, ...]:
@@ -120,20 +133,46 @@ def measure(
     requests: Sequence[Request],
     settings: Settings,
     journal: Journal | None = None,
+    early: EarlyReader | None = None,
 ) -> Arm:
-    """Generate all rows, and score the letters where that is asked for."""
+    """Generate all rows, and score the letters where that is asked for.
+
+    Args:
+        engine: Answers.
+        requests: What is asked.
+        settings: How.
+        journal: What is kept on disk meanwhile.
+        early: Reads each answer as it comes. The caller stops it where this raises.
+    """
+    before: Spent | None = getattr(engine, "spent", None)
     start = time.monotonic()
-    generations = generate(engine, requests, settings)
-    arm = Arm(settings, generations, time.monotonic() - start, journal=journal)
+    generations = generate(engine, requests, settings, early.show if early else None)
+    seconds = time.monotonic() - start
+    arm = Arm(settings, generations, seconds, journal=journal, early=early)
     if isinstance(engine, KeptEngine):
         arm.numbers.values["generation/n_resumed"] = float(engine.n_found)
+    if not isinstance(engine, StoredEngine):
+        arm.stages["generation"] = arm.seconds
+        arm.spent = None if before is None else getattr(engine, "spent", before) - before
+        _add_ahead(arm)
     arm.tokenizer = tokenizer_of(engine)
     arm.road = str(getattr(getattr(engine, "chat", None), "road", None) or "")
+    arm.model = described(getattr(engine, "chat", None))
     if settings.logprob.enabled:
         _score(arm, getattr(engine, "chat", None))
     count(arm)
     arm.numbers.values["generation/seconds"] = arm.seconds
     return arm
+
+
+def _add_ahead(arm: Arm) -> None:
+    """Count what was made ahead for this run, and is in its folder."""
+    if arm.journal is None or arm.spent is None:
+        return
+    for entry in arm.journal.ahead:
+        arm.spent += entry.spent
+        arm.stages["generation"] += entry.seconds
+        arm.numbers.values["generation/n_processes"] = float(entry.n_processes)
 
 
 def count(arm: Arm) -> None:
@@ -183,8 +222,20 @@ def read(arm: Arm, graders: Iterable[Grader]) -> list[str]:
         if grader.name not in arm.grades:
             if isinstance(grader, JudgeGrader) and arm.journal is not None:
                 grader.keep_in(arm.journal.judge_folder)
-            put(arm, grader, grade(grader, arm.answered))
+            start = time.monotonic()
+            early = arm.early if arm.early and arm.early.judge is grader else None
+            put(arm, grader, grade(early or grader, arm.answered))
+            if isinstance(grader, (JudgeGrader, SimilarityGrader)):
+                stage = "judging" if isinstance(grader, JudgeGrader) else "embedding"
+                arm.stages[stage] = time.monotonic() - start
+            if early is not None:
+                # What it read beside the model took no time of its own, but is judging.
+                arm.stages["judging"] += early.overlapped
+                arm.numbers.values["cost/judging_overlapped_seconds"] = early.overlapped
             fresh.append(grader.name)
+    if arm.stages:
+        usage = None if arm.judge is None else arm.judge.usage
+        arm.numbers.add(cost_after(arm.spent, arm.stages, usage))
     compare(arm)
     return fresh
 

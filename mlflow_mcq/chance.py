@@ -10,7 +10,7 @@ that always says A (which under all rotations is right in exactly 1/k of each it
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import pandas as pd
 from scipy import stats
@@ -19,7 +19,7 @@ from mlflow_mcq.errors import SettingsError
 from mlflow_mcq.metrics import Summary
 from mlflow_mcq.records import Item
 
-__all__ = ["ALPHA", "NONSENSE", "chance_band", "chance_numbers"]
+__all__ = ["ALPHA", "NONSENSE", "all_nonsense", "chance_band", "chance_numbers", "chance_said"]
 
 ALPHA = 0.01
 """How often a run without a leak is called one, at most."""
@@ -98,6 +98,36 @@ def chance_numbers(grades: pd.DataFrame, items: Iterable[Item]) -> Summary:
     accuracy = float((decided["verdict"] == "CORRECT").mean())
     summary.values |= dict(zip(named, (accuracy, low, high), strict=True))
     return summary
+
+
+def all_nonsense(items: Iterable[Item]) -> bool:
+    """Whether nobody can know an answer to any of the items."""
+    return all(_is_nonsense(item) for item in items)
+
+
+def chance_said(values: Mapping[str, float]) -> list[str]:
+    """A line for each reader: how right it was on nonsense, and what guessing comes to.
+
+    Args:
+        values: Numbers by their logged names; readers without a band get no line.
+
+    Example:
+        >>> band = {"judge/chance_low": 0.215, "judge/chance_high": 0.286}
+        >>> chance_said({**band, "judge/nonsense_accuracy": 0.25})
+        ['read by judge, 0.250 of nonsense is right; guessing is 0.215 to 0.286: inside']
+    """
+    said = []
+    for name, accuracy in values.items():
+        grader, _, metric = name.rpartition("/")
+        ends = values.get(f"{grader}/chance_low"), values.get(f"{grader}/chance_high")
+        if metric != "nonsense_accuracy" or ends[0] is None or ends[1] is None:
+            continue
+        where = "inside" if ends[0] <= accuracy <= ends[1] else "outside, so something leaks"
+        said.append(
+            f"read by {grader}, {accuracy:.3f} of nonsense is right; guessing is "
+            f"{ends[0]:.3f} to {ends[1]:.3f}: {where}"
+        )
+    return said
 
 
 def _is_nonsense(item: Item) -> bool:

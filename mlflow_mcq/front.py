@@ -12,10 +12,12 @@ from mlflow.models.evaluation.base import EvaluationResult
 
 from mlflow_mcq.datasets.reading import check_layout
 from mlflow_mcq.datasets.sources import load_data
-from mlflow_mcq.engines.handle import local_model
+from mlflow_mcq.engines.handle import loaded_model, local_model
 from mlflow_mcq.errors import JudgeNotConfigured, ModelError, SettingsError
 from mlflow_mcq.judge_settings import JudgeSettings
+from mlflow_mcq.local_settings import LocalSettings, read_local
 from mlflow_mcq.settings import EVALUATORS, Settings, check_reads_sets, read_settings
+from mlflow_mcq.together import call_name, evaluate_together, ranks_of_call
 
 __all__ = ["checked_settings", "evaluate", "usable_model"]
 
@@ -33,9 +35,12 @@ def evaluate(
     """Evaluate one arm: `mlflow.models.evaluate` with good defaults and good errors.
 
     Args:
-        model: A function of a DataFrame, a pyfunc, a ``models:/`` or ``runs:/`` URI,
-            `local_model`, `remote_model`, ``(model, tokenizer)``, a folder or hub name;
-            None reads the answers that the data holds.
+        model: A function of a DataFrame, a pyfunc, a ``models:/``, ``runs:/`` or
+            ``endpoints:/`` URI,
+            `local_model`, `remote_model`, ``(model, tokenizer)``, a folder or hub name, or
+            ``{"path": ..., "adapter": ..., "dtype": ...}`` (see
+            `mlflow_mcq.local_settings.LocalSettings`); None reads the answers that the data
+            holds.
         data: DataFrame, list of dicts, MLflow dataset, the path of a data file,
             ``hf:owner/name[:config][@revision]``, or a built set such as ``nonsense:1000``;
             native layouts are recognised.
@@ -44,6 +49,11 @@ def evaluate(
         evaluators: Which of ours; None is ``["mcq_judge"]``.
         split: Of a hub data set, or by a column ``split``.
         settings: Anything in `mlflow_mcq.settings.Settings`.
+
+    Where processes are connected (Accelerate, torch.distributed) it may be called on every
+    rank: all generate, the main one grades and logs one run, and all return its result. The
+    main rank may call it alone; not the very same call (data and settings) once alone and once
+    with the others, who would take the first for theirs.
 
     Returns:
         MLflow's result: ``metrics``, ``artifacts`` and ``tables``.
@@ -60,16 +70,26 @@ def evaluate(
     config = dict(settings)
     if judge is not None:
         config["judge"] = judge.model_dump() if isinstance(judge, JudgeSettings) else judge
-    checked_settings(config, names)  # refused here, before MLflow opens a run for it
-    arguments: dict[str, Any] = {"data": _usable_data(data, split)}
-    if targets is not None:
-        arguments["targets"] = targets
-    return mlflow.models.evaluate(
-        model=usable_model(model),
-        model_type="multiple-choice",
-        evaluators=names,
-        evaluator_config=dict.fromkeys(names, config),
-        **arguments,
+    checked = checked_settings(config, names)  # refused here, before MLflow opens a run for it
+
+    def whole(usable: Any, handle: Any) -> EvaluationResult:
+        return mlflow.models.evaluate(
+            model=handle,
+            data=usable,
+            model_type="multiple-choice",
+            evaluators=names,
+            evaluator_config=dict.fromkeys(names, config),
+            **({} if targets is None else {"targets": targets}),
+        )
+
+    ranks = ranks_of_call(checked)
+    if ranks.size == 1:
+        return whole(_usable_data(data, split), usable_model(model, checked))
+    return evaluate_together(
+        lambda: usable_model(model, checked),
+        call_name(data, split, checked, names),
+        lambda handle: whole(_usable_data(data, split), handle),
+        ranks,
     )
 
 
@@ -92,22 +112,25 @@ def checked_settings(config: Mapping[str, Any], evaluators: Sequence[str]) -> Se
     return settings
 
 
-def usable_model(model: Any, batch_size: int = 8) -> Any:
+def usable_model(model: Any, settings: Settings | None = None) -> Any:
     """What MLflow accepts, from what people write.
 
     Args:
         model: See `evaluate`.
-        batch_size: Rows at a time of a model that is loaded here.
+        settings: Rows at a time of a model that is loaded here, and number of processes.
 
     Raises:
         ModelError: A tuple that is not a model with its tokenizer.
     """
+    settings = read_settings(None) if settings is None else settings
     if isinstance(model, tuple):
         if len(model) != 2:
             raise ModelError("model", "a tuple must be (model, tokenizer)", len(model))
-        return local_model(*model, batch_size=batch_size)
+        return local_model(*model, batch_size=settings.batch_size)
+    if isinstance(model, (Mapping, LocalSettings)):
+        return loaded_model(read_local(model), settings)
     if isinstance(model, str) and not re.match(r"[a-z0-9_+-]+:/", model):
-        return local_model(model, batch_size=batch_size)
+        return loaded_model(LocalSettings(path=model), settings)
     return model
 
 

@@ -16,11 +16,14 @@ Which rank makes a row, and beside which others, does not change it.
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from mlflow.utils.logging_utils import eprint
 
 from mlflow_mcq.datasets.frame import items_of
 from mlflow_mcq.datasets.human_label import refuse_human_labels
@@ -29,23 +32,23 @@ from mlflow_mcq.datasets.sources import load_data
 from mlflow_mcq.engines.chat_engine import ChatEngine
 from mlflow_mcq.engines.kept import FoundEngine, KeptEngine
 from mlflow_mcq.engines.local import LocalChat
+from mlflow_mcq.engines.pool import PooledChat
 from mlflow_mcq.errors import ModelError
 from mlflow_mcq.experiment.running import arm_settings, handle_of
 from mlflow_mcq.experiment.spec import ArmSpec, Recipe
 from mlflow_mcq.pipeline import generate, requests_for
-from mlflow_mcq.ranks import Ranks, join_ranks
+from mlflow_mcq.ranks import Ranks, chunk_ends, join_ranks
 from mlflow_mcq.recipe import load_recipe
 from mlflow_mcq.records import Reply, Request
 from mlflow_mcq.settings import Settings
+from mlflow_mcq.spent import Spent
 from mlflow_mcq.store.journal import Journal, folder_of, open_journal
+from mlflow_mcq.store.ledger import Entry, enter
 from mlflow_mcq.store.row_key import row_key
 from mlflow_mcq.store.row_store import RowStore
 from mlflow_mcq.unwrap import engine_of, rows_name, speaks_chat
 
-__all__ = ["ArmRows", "chunk_ends", "generate_recipe"]
-
-_LEAST_ITEMS = 8
-"""A smaller chunk costs more in reading shared beginnings again than it evens out."""
+__all__ = ["ArmRows", "generate_recipe"]
 
 _TOGETHER = 4096
 """Items whose rows travel at a time, so that a million do not lie in memory at once."""
@@ -87,32 +90,6 @@ def generate_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None
     return [_arm_rows(recipe, arm, ranks) for arm in recipe.arms]
 
 
-def chunk_ends(n_items: int, n_ranks: int) -> list[int]:
-    """Where chunks end: one past the last item of each.
-
-    Each is a third of what would be every rank's share of the rest: large ones first, whose
-    shared beginnings are read once, and small ones at the end, so that ranks end together.
-
-    Args:
-        n_items: Items to share out.
-        n_ranks: Processes that draw chunks; a single one takes everything at once.
-
-    Example:
-        >>> chunk_ends(100, 2)
-        [16, 30, 41, 50, 58, 66, 74, 82, 90, 98, 100]
-        >>> chunk_ends(100, 1), chunk_ends(0, 4)
-        ([100], [])
-    """
-    ends: list[int] = []
-    done = 0
-    while done < n_items:
-        rest = n_items - done
-        size = rest if n_ranks == 1 else max(_LEAST_ITEMS, rest // (3 * n_ranks))
-        done = min(n_items, done + size)
-        ends.append(done)
-    return ends
-
-
 def _arm_rows(recipe: Recipe, arm: ArmSpec, ranks: Ranks) -> ArmRows:
     settings = arm_settings(recipe, arm)
     model = recipe.model_of(arm)
@@ -120,13 +97,17 @@ def _arm_rows(recipe: Recipe, arm: ArmSpec, ranks: Ranks) -> ArmRows:
         return ArmRows(arm.name, skipped="its answers are in the data")
     if settings.cache == "off":
         return ArmRows(arm.name, skipped='with cache: "off" no row is kept')
-    engine = _engine(model, settings)
+    # Several ranks are the processes already: none starts further ones.
+    one = settings if ranks.size == 1 else settings.model_copy(update={"processes": 1})
+    engine = _engine(model, one)
     if engine is None:
         return ArmRows(arm.name, skipped="what the model is cannot be told from its name")
     frame = load_data(*recipe.source_of(arm))
     rows = list(read_data(frame, settings, None, None).rows)
     refuse_human_labels(rows, settings.columns)
     requests = requests_for(items_of(rows), settings, chat=speaks_chat(engine, settings))
+    if isinstance(engine.chat, PooledChat):
+        return _Work(arm.name, engine, requests, settings, ranks).done()
     if not isinstance(engine.chat, LocalChat):
         # A server is asked by one process: what it bears is bounded for that one.
         work = _Work(arm.name, engine, requests, settings, Ranks())
@@ -194,6 +175,10 @@ class _Work:
         if journal and journal[0] is not None:
             try:
                 return self._with(journal[0].rows)
+            except BaseException:
+                if len(journal[0].rows):
+                    eprint(f"this broke off; {journal[0].kept}")
+                raise
             finally:
                 journal[0].close(finished=False)
         with closing(RowStore(folder_of(self._settings.cache, name) or "")) as rows:
@@ -201,10 +186,14 @@ class _Work:
 
     def _with(self, rows: RowStore) -> ArmRows:
         n_before, pending = self._settled(rows)
+        start = time.monotonic()
         self._make(rows, pending)
         if not self._ranks.is_main:
             rows.close()  # on the disk, before the main rank looks
-        self._ranks.wait()
+        spent = self._ranks.gather(self._engine.spent)
+        if sum(one.n_rows for one in spent):
+            seconds = time.monotonic() - start
+            enter(rows.folder, Entry(sum(spent, Spent()), seconds, self._ranks.size))
         n_missing, pending = self._settled(rows, refresh=True)
         failures = self._ranks.gather(self._failure)
 

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from mlflow_mcq.errors import SettingsError
 from mlflow_mcq.records import Decoding
 
-__all__ = ["JudgeSettings", "Prices", "check_member"]
+__all__ = ["GATEWAY", "JudgeSettings", "Prices", "check_member", "place_of"]
 
 _REASON_TOKENS = 64
 
 _STRICT = ConfigDict(extra="forbid", frozen=True)
+
+
+GATEWAY = "mlflow"
+"""In place of an address: the deployments target that MLflow is set to."""
+
+_PLACES = {"endpoints:/": GATEWAY, "models:/": "local", "runs:/": "local"}
+
+
+def place_of(model: str) -> str:
+    """Where a model stands, if its name says so: the gateway, or here; else empty.
+
+    Example:
+        >>> place_of("endpoints:/chat"), place_of("models:/judge/3"), place_of("gpt-4.1")
+        ('mlflow', 'local', '')
+    """
+    return next((place for start, place in _PLACES.items() if model.startswith(start)), "")
 
 
 class Prices(BaseModel):
@@ -34,9 +51,15 @@ class JudgeSettings(BaseModel):
     """Who judges, and how it is asked. A judge is part of the metric.
 
     Attributes:
-        model: Name of the model at the server, or a path or hub name for ``local``.
-        base_url: OpenAI-compatible server, or ``"local"``.
+        model: Name of the model at the server, or a path or hub name for ``local``. Without
+            a ``base_url`` also ``endpoints:/name`` (MLflow's AI gateway, at its deployments
+            target) and ``models:/name/version`` (a logged model, loaded here).
+        base_url: OpenAI-compatible server, or ``"local"``; with ``endpoints:/name`` the
+            gateway's address.
         api_key_env: Name of the environment variable with the key; None sends no key.
+        api_key_header: Header of the key where it is no bearer: ``api-key`` for Azure OpenAI.
+        query: Added to the URL of every call: ``{"api-version": ...}`` for Azure OpenAI.
+            Only an ``api-version`` is ever logged.
         shape: ``extract``: the judge names an option and code compares. ``direct``: it
             is given the gold and answers CORRECT, INCORRECT or OTHER.
         temperature: At most 0.2: a judge that draws lots is no instrument.
@@ -65,6 +88,8 @@ class JudgeSettings(BaseModel):
         max_calls: Most calls, panel, exam and checks included; None sets no limit. Rows
             beyond it are judge errors ``budget``, which can be regraded.
         max_judge_tokens: The same for tokens, read and generated together.
+        overlap: A judge behind a server reads answers while the model still generates; one
+            with a budget reads at the end, and so does a local one.
         canaries: Rows with known answers that are put to the judge beside the data: replies
             that try to steer it. At most as many as are shipped; 0 puts none.
     """
@@ -74,6 +99,8 @@ class JudgeSettings(BaseModel):
     model: str = Field(min_length=1)
     base_url: str = Field(min_length=1)
     api_key_env: str | None = Field(None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    api_key_header: str | None = Field(default=None, pattern=r"^[A-Za-z][A-Za-z0-9-]*$")
+    query: dict[str, str] = Field(default_factory=dict)
     shape: Literal["extract", "direct"] = "extract"
     temperature: float = Field(default=0.0, ge=0.0, le=0.2)
     max_tokens: int = Field(default=256, ge=1)
@@ -93,7 +120,17 @@ class JudgeSettings(BaseModel):
     preflight: bool = True
     max_calls: int | None = Field(default=None, ge=1)
     max_judge_tokens: int | None = Field(default=None, ge=1)
+    overlap: bool = True
     canaries: int = Field(default=0, ge=0)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _placed(cls, given: Any) -> Any:
+        """Enter where a model stands whose name says it."""
+        if isinstance(given, Mapping) and not given.get("base_url"):
+            place = place_of(str(given.get("model", "")))
+            return {**given, "base_url": place} if place else given
+        return given
 
     @property
     def decoding(self) -> Decoding:

@@ -6,11 +6,17 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from mlflow_mcq.errors import ModelError, SettingsError
 from mlflow_mcq.ranks import count_accelerators, launched_ranks
 
-__all__ = ["generate_command", "launch_generation", "number_of_processes"]
+__all__ = [
+    "generate_command",
+    "launch_generation",
+    "number_of_processes",
+    "worker_environments",
+]
 
 # Of this process, when it is itself a rank: a launcher below would take them for its own.
 _OURS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
@@ -84,7 +90,7 @@ def launch_generation(recipe: str, given: Mapping[str, str], n: int) -> None:
             that were made are kept.
     """
     on_cpu = not count_accelerators()
-    environment = {name: value for name, value in os.environ.items() if name not in _OURS}
+    environment = _plain_environment()
     if on_cpu:
         environment["ACCELERATE_USE_CPU"] = "true"
     command: Sequence[str] = generate_command(recipe, given, n, on_cpu)
@@ -96,6 +102,41 @@ def launch_generation(recipe: str, given: Mapping[str, str], n: int) -> None:
             possible="The first error above says why. Every row made is kept: the same "
             "command makes the others, with any number of processes.",
         )
+
+
+def worker_environments(n: int) -> list[dict[str, str]]:
+    """The environment of each of ``n`` resident workers: a GPU of its own, where there are any.
+
+    Raises:
+        SettingsError: There are fewer GPUs than that.
+    """
+    home = str(Path(__file__).parent.parent)
+    plain = _plain_environment()
+    # The very package that is running, however it was found.
+    plain["PYTHONPATH"] = os.pathsep.join(filter(None, [home, plain.get("PYTHONPATH", "")]))
+    n_devices = count_accelerators()
+    if not n_devices:
+        return [plain | {"OMP_NUM_THREADS": str(_threads(n))} for _ in range(n)]
+    if n > n_devices:
+        raise SettingsError(
+            "processes", "starts one process on each GPU", n, f"This machine has {n_devices}."
+        )
+    return [plain | _device(place, n_devices) for place in range(n)]
+
+
+def _device(place: int, n_devices: int) -> dict[str, str]:
+    import torch
+
+    # Behind the GPU that this process works on itself, which comes last.
+    busy = torch.cuda.is_available() and torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    number = (place + 1 + torch.cuda.current_device()) % n_devices if busy else place
+    listed = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    names = listed.split(",") if listed else [str(one) for one in range(n_devices)]
+    return {"CUDA_VISIBLE_DEVICES": names[number]}
+
+
+def _plain_environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name not in _OURS}
 
 
 def _threads(n: int) -> int:

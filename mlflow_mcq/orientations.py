@@ -46,6 +46,10 @@ _LEGAL = (
     "gold-at:k:swap or gold-at:k:rotation (k a slot, 0 is the top)"
 )
 
+_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+# Made once: every row asks for some of them, more than once.
+_LETTERS = (*_ALPHABET, *(first + second for first in _ALPHABET for second in _ALPHABET))
+
 
 def letters_for(n_options: int) -> tuple[str, ...]:
     """Letters by slot: A to Z, then AA, AB, ... as spreadsheets count.
@@ -54,11 +58,11 @@ def letters_for(n_options: int) -> tuple[str, ...]:
         >>> letters_for(3), letters_for(28)[-2:]
         (('A', 'B', 'C'), ('AA', 'AB'))
     """
-    alphabet = [chr(ord("A") + i) for i in range(26)]
-    names = alphabet + [first + second for first in alphabet for second in alphabet]
-    if not 0 <= n_options <= len(names):
-        raise SettingsError("letters", f"there are names for up to {len(names)} slots", n_options)
-    return tuple(names[:n_options])
+    if not 0 <= n_options <= len(_LETTERS):
+        raise SettingsError(
+            "letters", f"there are names for up to {len(_LETTERS)} slots", n_options
+        )
+    return _LETTERS[:n_options]
 
 
 def orientations_for(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -68,13 +68,23 @@ def family_for(settings: Settings) -> PromptFamily:
 
 
 def generate(
-    engine: Engine, requests: Sequence[Request], settings: Settings
+    engine: Engine,
+    requests: Sequence[Request],
+    settings: Settings,
+    show: Callable[[Generation], None] | None = None,
 ) -> tuple[Generation, ...]:
     """Ask the model everything, and check that every row came back once.
 
     Where a protocol has two turns, the first is asked once for each item and repeat: it
     shows no options, so all orientations continue from one and the same reply, and they
     differ in the order of options alone.
+
+    Args:
+        engine: Answers.
+        requests: What is asked.
+        settings: How.
+        show: Shown each generation that counts as soon as it is there; of two turns the
+            second.
 
     Returns:
         Generations in the order of ``requests``, whatever order the engine answered in. Of
@@ -86,7 +96,7 @@ def generate(
     """
     family = prompt_family(settings.protocol, settings.style)
     if not isinstance(family, Protocol) or family.then is None:
-        return _answers(engine, requests, settings)
+        return _answers(engine, requests, settings, show)
     opening = {(r.prompt.item.id, r.repeat): r for r in reversed(requests)}
     firsts = {
         (answer.prompt.item.id, answer.repeat): answer
@@ -103,13 +113,16 @@ def generate(
         else:
             prompt = family.second(request.prompt, first.reply.text)
             following.append((place, replace(request, prompt=prompt)))
-    seconds = _answers(engine, [request for _, request in following], settings)
+    seconds = _answers(engine, [request for _, request in following], settings, show)
     done |= {place: answer for (place, _), answer in zip(following, seconds, strict=True)}
     return tuple(done[place] for place in range(len(requests)))
 
 
 def _answers(
-    engine: Engine, requests: Sequence[Request], settings: Settings
+    engine: Engine,
+    requests: Sequence[Request],
+    settings: Settings,
+    show: Callable[[Generation], None] | None = None,
 ) -> tuple[Generation, ...]:
     answers = engine.generate(requests, settings.decoding)
     shown = _watched(answers, len(requests), "generating")
@@ -118,6 +131,8 @@ def _answers(
         if generation.key in done:
             raise ModelError("engine", "answered one row twice", generation.key)
         done[generation.key] = generation
+        if show is not None:
+            show(generation)
     lost = [request.key for request in requests if request.key not in done]
     if lost:
         raise ModelError("engine", f"lost {len(lost)} of {len(requests)} rows", lost[:5])

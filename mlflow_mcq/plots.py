@@ -55,35 +55,56 @@ def confusion_figure(table: pd.DataFrame, title: str, slots: Sequence[str] | Non
     return figure
 
 
-def orientation_figure(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
+def orientation_figure(
+    tables: Mapping[str, pd.DataFrame],
+    title: str,
+    bands: Mapping[str, tuple[float, float]] | None = None,
+) -> Figure:
     """Accuracy by orientation, one line a grader.
 
     Args:
         tables: By grader, from `mlflow_mcq.metrics.by_orientation`.
         title: Shown above.
+        bands: By grader, what guessing comes to; of sets on which nobody can know better. The
+            band is one of decided rows, so the lines are of these too.
     """
     figure = _figure(6.4, 3.8)
     axes = figure.add_subplot()
     steps: set[int] = set()
+    column = "accuracy_decided" if bands else "accuracy"
     for place, (name, table) in enumerate(tables.items()):
-        known = table[table["accuracy"].notna()]
+        known = table[table[column].notna()]
         steps |= set(known["orientation"])
         axes.plot(
             known["orientation"],
-            known["accuracy"].astype(float),
+            known[column].astype(float),
             color=_COLOURS[place % len(_COLOURS)],
             marker=_MARKS[place % len(_MARKS)],
             linewidth=2,
             label=name,
         )
+    _shade_guessing(axes, list(tables), bands or {})
     axes.set_ylim(-0.02, 1.02)
     axes.set_xticks(sorted(steps))
     axes.set_xlabel("orientation (0 is the order of the data)")
-    axes.set_ylabel("accuracy, all rows (fraction)")
+    axes.set_ylabel(f"accuracy, {'decided' if bands else 'all'} rows (fraction)")
     axes.grid(axis="y", alpha=0.3)
     axes.set_title(title, fontsize=11)
     axes.legend(title="read by", frameon=False)
     return figure
+
+
+def _shade_guessing(
+    axes: Axes, graders: Sequence[str], bands: Mapping[str, tuple[float, float]]
+) -> None:
+    # Who refuses on other items is measured on other items: its band is in its own colour.
+    for low, high in dict.fromkeys(bands.values()):
+        own = [name for name in graders if bands.get(name) == (low, high)]
+        alone = len(own) < len(bands)
+        colour = _COLOURS[graders.index(own[0]) % len(_COLOURS)] if alone else "grey"
+        whose = f" ({', '.join(own)})" if alone else ""
+        label = f"guessing: {low:.3f} to {high:.3f}{whose}"
+        axes.axhspan(low, high, color=colour, alpha=0.2, linewidth=0, label=label)
 
 
 def temperature_figure(table: pd.DataFrame, title: str) -> Figure:

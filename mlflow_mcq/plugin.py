@@ -24,14 +24,19 @@ from mlflow_mcq.settings import Settings, check_reads_sets, read_settings
 if TYPE_CHECKING:
     from mlflow_mcq.arm import Arm
     from mlflow_mcq.doors import Engine, Grader
+    from mlflow_mcq.graders.early import EarlyReader
+    from mlflow_mcq.graders.judge import JudgeGrader
     from mlflow_mcq.records import Item
+    from mlflow_mcq.store.journal import Journal
 
 __all__ = [
     "MODEL_TYPES",
     "AnalogyEvaluator",
     "JudgeEvaluator",
+    "Plan",
     "RegexEvaluator",
     "SimilarityEvaluator",
+    "plan_of",
 ]
 
 MODEL_TYPES = frozenset({"multiple-choice", "mcq"})
@@ -76,7 +81,7 @@ class _McqEvaluator(ModelEvaluator):  # type: ignore[misc]  # MLflow ships no ty
             settings = read_settings(evaluator_config, self.name)
             check_reads_sets(self.name, settings.several_gold)
             plan = self._prepared(settings)  # a missing judge must cost no inference
-            call = _Call(run_id, dataset, model, more.get("predictions"), plan.forewarn)
+            call = _Call(run_id, dataset, model, more.get("predictions"), plan)
             arm = _ARMS.arm_of(call, settings)
             # Another evaluator of this call may have set it for both.
             check_reads_sets(self.name, arm.settings.several_gold)
@@ -84,7 +89,7 @@ class _McqEvaluator(ModelEvaluator):  # type: ignore[misc]  # MLflow ships no ty
                 return self._record(arm, plan.graders(arm), run_id, model, more.get("model_id"))
 
     @abstractmethod
-    def _prepared(self, settings: Settings) -> _Plan:
+    def _prepared(self, settings: Settings) -> Plan:
         """Check and build what must be there before inference; the rest is left for after."""
 
     def _record(
@@ -111,8 +116,8 @@ class RegexEvaluator(_McqEvaluator):
 
     name = "mcq_regex"
 
-    def _prepared(self, settings: Settings) -> _Plan:
-        return _Plan(lambda arm: _regexes(settings))
+    def _prepared(self, settings: Settings) -> Plan:
+        return Plan(lambda arm: _regexes(settings))
 
 
 class JudgeEvaluator(_McqEvaluator):
@@ -120,14 +125,16 @@ class JudgeEvaluator(_McqEvaluator):
 
     name = "mcq_judge"
 
-    def _prepared(self, settings: Settings) -> _Plan:
+    def _prepared(self, settings: Settings) -> Plan:
         from mlflow_mcq.judges import ask_first, judge_of
 
         if settings.judge is None:
             raise JudgeNotConfigured
         judge = judge_of(settings.judge)
         ask_first(judge)
-        return _Plan(lambda arm: [judge, *([] if arm.takes_all else _regexes(settings))])
+        return Plan(
+            lambda arm: [judge, *([] if arm.takes_all else _regexes(settings))], judge=judge
+        )
 
 
 class AnalogyEvaluator(_McqEvaluator):
@@ -135,14 +142,14 @@ class AnalogyEvaluator(_McqEvaluator):
 
     name = "mcq_analogy"
 
-    def _prepared(self, settings: Settings) -> _Plan:
+    def _prepared(self, settings: Settings) -> Plan:
         from mlflow_mcq.engines.tokenizer import load_tokenizer
         from mlflow_mcq.graders import AnalogyGrader
         from mlflow_mcq.unwinnable import tokenizer_of, warn_unwinnable
 
         named = settings.analogy.tokenizer
         tokenizer = load_tokenizer(named) if named else None
-        return _Plan(
+        return Plan(
             lambda arm: [AnalogyGrader(settings.analogy, tokenizer or arm.tokenizer)],
             lambda engine, items: warn_unwinnable(
                 items, tokenizer or tokenizer_of(engine), settings.analogy.window
@@ -155,13 +162,20 @@ class SimilarityEvaluator(_McqEvaluator):
 
     name = "mcq_similarity"
 
-    def _prepared(self, settings: Settings) -> _Plan:
+    def _prepared(self, settings: Settings) -> Plan:
         from mlflow_mcq.engines.embedder import SentenceEmbedder
         from mlflow_mcq.graders import SimilarityGrader
 
         chosen = settings.similarity
         embedder = SentenceEmbedder(chosen.encoder, chosen.batch_size, chosen.cache_dir)
-        return _Plan(lambda arm: [SimilarityGrader(embedder, chosen)])
+        return Plan(lambda arm: [SimilarityGrader(embedder, chosen)])
+
+
+def plan_of(name: str, settings: Settings) -> Plan:
+    """What one of our evaluators does, by its name: for callers that have a model and no run."""
+    kinds = (JudgeEvaluator, RegexEvaluator, AnalogyEvaluator, SimilarityEvaluator)
+    (kind,) = [kind for kind in kinds if kind.name == name]
+    return kind()._prepared(settings)
 
 
 def _regexes(settings: Settings) -> list[Grader]:
@@ -171,27 +185,29 @@ def _regexes(settings: Settings) -> list[Grader]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class Plan:
     """What an evaluator does once its settings are known to be sound.
 
     Attributes:
         graders: Who reads an arm.
         forewarn: Says before inference what will go wrong, where that is known.
+        judge: Among these readers; it may start while the model generates.
     """
 
     graders: Callable[[Arm], list[Grader]]
     forewarn: Callable[[Engine, Sequence[Item]], object] = lambda engine, items: None
+    judge: JudgeGrader | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Call:
-    """What MLflow hands to every evaluator of one call, and what to say before inference."""
+    """What MLflow hands to every evaluator of one call, and what the first will do with it."""
 
     run_id: str
     dataset: Any
     model: Any
     predictions: str | None
-    forewarn: Callable[[Engine, Sequence[Item]], object]
+    plan: Plan
 
 
 class _Arms:
@@ -233,7 +249,13 @@ class _Arms:
 
     def _end(self, place: int, finished: bool = True) -> None:
         held = self._held.pop(place, None)
-        if held is not None and held[1].journal is not None:
+        if held is None:
+            return
+        if held[1].early is not None:
+            held[1].early.stop()
+        if held[1].journal is not None:
+            if not finished:
+                _say_kept(held[1].journal)
             held[1].journal.close(finished=finished)
 
 
@@ -284,18 +306,42 @@ def _measure(call: _Call, settings: Settings) -> Arm:
         refuse_human_labels(rows, settings.columns)
         engine = engine_of(call.model, settings, call.predictions)
         items = items_of(rows)
-        call.forewarn(engine, items)
+        call.plan.forewarn(engine, items)
         requests = requests_for(items, settings, chat=speaks_chat(engine, settings))
     engine, journal = kept(engine, requests, settings)
     # A user's own model keeps its traces.
     silence = nullcontext() if isinstance(engine, CallableEngine) else quiet()
+    early = _early(call, journal)
     try:
         with silence:
-            return describe(measure(engine, requests, settings, journal), reading)
+            return describe(measure(engine, requests, settings, journal, early), reading)
     except BaseException:
+        if early is not None:
+            early.stop()
         if journal is not None:
+            _say_kept(journal)
             journal.close(finished=False)
         raise
+
+
+def _early(call: _Call, journal: Journal | None) -> EarlyReader | None:
+    """The judge at work already, where it may be and where answers are still to come."""
+    from mlflow_mcq.graders.early import EarlyReader, reads_early
+
+    judge = call.plan.judge
+    if judge is None or call.model is None or not reads_early(judge):
+        return None
+    if journal is not None:
+        judge.keep_in(journal.judge_folder)
+    return EarlyReader(judge)
+
+
+def _say_kept(journal: Journal) -> None:
+    """Say what is saved: whoever stops a long run, or loses it, wants to know."""
+    from mlflow.utils.logging_utils import eprint
+
+    if len(journal.rows):
+        eprint(f"this evaluation broke off; {journal.kept}")
 
 
 def _refuse(name: str, more: Mapping[str, Any]) -> None:
@@ -306,7 +352,7 @@ def _refuse(name: str, more: Mapping[str, Any]) -> None:
                 f"is not computed by {name}: each row here is one orientation of an item, "
                 "with a verdict and not a prediction to compare with a target",
                 possible="Leave it out, and compute it from the table mcq_grades of the result; "
-                "or pass it in a call of its own with another evaluator.",
+                "or use mlflow_mcq.extra_metrics with MLflow's own evaluator, without ours.",
             )
 
 
@@ -342,6 +388,6 @@ def _tag(run_id: str, tags: Mapping[str, str]) -> None:
 
     try:
         RunLog(run_id).tags(tags)
-    except MlflowException as error:
+    except (MlflowException, OSError) as error:
         # The first fault is what the user must see, not that it could not be noted.
         _log.warning("run %s could not be tagged with %s: %s", run_id, tags, error)

@@ -31,6 +31,7 @@ from mlflow_mcq.errors import McqError, ModelError
 
 __all__ = [
     "Ranks",
+    "chunk_ends",
     "count_accelerators",
     "join_ranks",
     "launched_ranks",
@@ -40,6 +41,8 @@ __all__ = [
 
 T = TypeVar("T")
 _PATIENCE = timedelta(days=30)
+_LEAST_ITEMS = 8
+"""A smaller chunk costs more in reading shared beginnings again than it evens out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +135,32 @@ class Ranks:
         name = self.from_main(lambda: uuid.uuid4().hex)
         store = PrefixStore(f"mlflow_mcq/{name}", _get_default_store())
         return lambda: int(store.add("next", 1)) - 1
+
+
+def chunk_ends(n_items: int, n_ranks: int) -> list[int]:
+    """Where chunks end: one past the last item of each.
+
+    Each is a third of what would be every rank's share of the rest: large ones first, whose
+    shared beginnings are read once, and small ones at the end, so that ranks end together.
+
+    Args:
+        n_items: Items to share out.
+        n_ranks: Processes that draw chunks; a single one takes everything at once.
+
+    Example:
+        >>> chunk_ends(100, 2)
+        [16, 30, 41, 50, 58, 66, 74, 82, 90, 98, 100]
+        >>> chunk_ends(100, 1), chunk_ends(0, 4)
+        ([100], [])
+    """
+    ends: list[int] = []
+    done = 0
+    while done < n_items:
+        rest = n_items - done
+        size = rest if n_ranks == 1 else max(_LEAST_ITEMS, rest // (3 * n_ranks))
+        done = min(n_items, done + size)
+        ends.append(done)
+    return ends
 
 
 def launched_ranks() -> int:

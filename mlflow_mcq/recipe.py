@@ -15,7 +15,6 @@ from typing import Any
 
 import mlflow
 import pandas as pd
-import yaml
 from mlflow import MlflowClient
 from mlflow.exceptions import MlflowException
 from mlflow.utils.logging_utils import eprint
@@ -23,18 +22,28 @@ from pydantic import ValidationError
 
 from mlflow_mcq.comparison.compare import compare_into
 from mlflow_mcq.datasets.built import located
+from mlflow_mcq.datasets.reading import read_data
 from mlflow_mcq.datasets.sources import load_data
+from mlflow_mcq.engines.handle import ModelHandle
 from mlflow_mcq.engines.sharing import keep_only, weights_shared
 from mlflow_mcq.errors import JudgeNotConfigured, McqError, SettingsError
 from mlflow_mcq.experiment.arm_result import ArmResult
 from mlflow_mcq.experiment.comparison import record
-from mlflow_mcq.experiment.cost import Cost, cost_of, said, tokenizer_for
 from mlflow_mcq.experiment.grid import expanded
-from mlflow_mcq.experiment.running import arm_settings, experiment_id, read_again, run_arm
-from mlflow_mcq.experiment.spec import ArmSpec, Recipe, RegradeSpec, RemoteSpec
+from mlflow_mcq.experiment.recipe_file import read_recipe_file
+from mlflow_mcq.experiment.running import (
+    arm_settings,
+    experiment_id,
+    handle_of,
+    read_again,
+    run_arm,
+)
+from mlflow_mcq.experiment.spec import ArmSpec, Model, Recipe, RegradeSpec, RemoteSpec
 from mlflow_mcq.experiment.stored_arms import finished_arms
 from mlflow_mcq.experiment.twinkle_config import is_twinkle, recipe_of_twinkle
-from mlflow_mcq.settings import read_settings
+from mlflow_mcq.forecast import Asked, Cost, cost_of, said, tokenizer_for
+from mlflow_mcq.local_settings import LocalSettings
+from mlflow_mcq.settings import Settings, read_settings
 from mlflow_mcq.tracking import RunLog
 
 __all__ = [
@@ -49,6 +58,9 @@ __all__ = [
 ]
 
 _log = logging.getLogger(__name__)
+
+_MOST_COUNTED = 2_000
+"""What is printed before a run must not take longer than it is worth."""
 
 JUDGE_WORDS = {
     "judge_model": "model",
@@ -94,13 +106,7 @@ def load_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) ->
 
 
 def _read(path: Path) -> dict[str, Any]:
-    given: Any
-    try:
-        given = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as error:
-        raise SettingsError(f"recipe {str(path)!r}", f"cannot be read ({error})") from None
-    if not isinstance(given, dict):
-        raise SettingsError(f"recipe {path.name!r}", "must be a mapping of names to values", given)
+    given = read_recipe_file(path)
     if is_twinkle(given):
         given, lines = recipe_of_twinkle(given, path.parent, path.stem)
         for line in lines:
@@ -125,15 +131,20 @@ def _locate(given: dict[str, Any], folder: Path) -> None:
 
 
 def _dicts(arms: Any) -> list[dict[str, Any]]:
-    return [arm for arm in arms or [] if isinstance(arm, dict)]
+    return [arm for arm in arms if isinstance(arm, dict)] if isinstance(arms, list) else []
 
 
-def recipe_costs(recipe: Recipe, frames: Frames | None = None) -> list[Cost]:
+def recipe_costs(
+    recipe: Recipe, frames: Frames | None = None, probe: int = 0, most: int | None = None
+) -> list[Cost]:
     """What each arm will ask for, by reading its data and setting its prompts.
 
     Args:
         recipe: Loaded.
         frames: Tables that are read already, by source; others are added.
+        probe: So many prompts are tried on each model that is loaded here; 0 loads none.
+        most: About so many prompts of an arm are counted, and more are estimated; None
+            counts all.
 
     Raises:
         McqError: Data cannot be read, or a prompt cannot be set.
@@ -142,17 +153,30 @@ def recipe_costs(recipe: Recipe, frames: Frames | None = None) -> list[Cost]:
     # One each: a tokenizer takes a second to load, and a sweep has many arms.
     models = {str(model): model for model in map(recipe.model_of, recipe.arms)}
     tokenizers = {name: tokenizer_for(model) for name, model in models.items()}
-    return [
-        cost_of(
-            arm.name,
-            _frame(recipe, arm, frames),
-            arm_settings(recipe, arm),
-            recipe.model_of(arm),
-            "mcq_judge" in recipe.evaluators_of(arm),
-            tokenizers[str(recipe.model_of(arm))],
-        )
-        for arm in recipe.arms
-    ]
+    costs = []
+    with weights_shared():
+        for place, arm in enumerate(recipe.arms):
+            if probe:
+                keep_only(_weights(recipe, place))
+            settings, model = arm_settings(recipe, arm), recipe.model_of(arm)
+            rows = read_data(_frame(recipe, arm, frames), settings).rows
+            asked = _asked(model, settings, tokenizers[str(model)], probe, most)
+            judged = "mcq_judge" in recipe.evaluators_of(arm)
+            costs.append(cost_of(arm.name, rows, settings, asked, judged))
+    return costs
+
+
+def _asked(
+    model: Model | None, settings: Settings, tokenizer: Any, probe: int, most: int | None
+) -> Asked | None:
+    if model is None:
+        return None
+    if isinstance(model, RemoteSpec):
+        return Asked(model.chat, most=most)  # a server is never tried
+    handle = handle_of(model, settings) if probe else None
+    if not isinstance(handle, ModelHandle):
+        return Asked(tokenizer=tokenizer, most=most)
+    return Asked(handle.chat.speaks_chat, tokenizer, handle, probe, most)
 
 
 def _frame(recipe: Recipe, arm: ArmSpec, frames: Frames) -> pd.DataFrame:
@@ -183,7 +207,7 @@ def run_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) -> 
     if recipe.regrade is not None:
         return _read_again(recipe, recipe.regrade, in_project)
     frames: Frames = {}
-    costs = recipe_costs(recipe, frames)
+    costs = recipe_costs(recipe, frames, most=_MOST_COUNTED)
     _say_left_out(recipe)
     for line in said(costs):
         eprint(line)
@@ -242,15 +266,15 @@ def _comparison_run(name: str, in_project: bool) -> mlflow.ActiveRun:
     return mlflow.start_run() if in_project else mlflow.start_run(run_name=name, nested=True)
 
 
-def _weights(recipe: Recipe, place: int) -> list[str]:
+def _weights(recipe: Recipe, place: int) -> list[str | LocalSettings]:
     """What is loaded here and needed by this arm or a later one."""
-    names = []
+    names: list[str | LocalSettings] = []
     for arm in recipe.arms[place:]:
         settings = arm_settings(recipe, arm)
         judges = [] if settings.judge is None else [settings.judge, *settings.judge.panel]
         names += [judge.model for judge in judges if judge.base_url == "local"]
         model = recipe.model_of(arm)
-        names += [model] if isinstance(model, str) else []
+        names += [model] if isinstance(model, (str, LocalSettings)) else []
     return names
 
 
@@ -276,7 +300,7 @@ def _override(given: dict[str, Any], overrides: dict[str, Any]) -> None:
         except ValueError:
             raise SettingsError("limit", "must be a whole number", overrides["limit"]) from None
     arms = _dicts(given.get("arms"))
-    own = [*map(_varied, arms), set(given.get("grid") or ())]
+    own = [*map(_varied, arms), _varied({"grid": given.get("grid")})]
     if "data" in overrides and any("data" in names for names in own):
         raise SettingsError(
             "data",

@@ -224,7 +224,8 @@ class Generation:
     @property
     def key(self) -> tuple[str, str, int, int]:
         """(item id, protocol, orientation index, repeat): unique within a run."""
-        return Request(self.prompt, self.repeat).key
+        prompt = self.prompt
+        return (prompt.item.id, prompt.protocol, prompt.orientation.index, self.repeat)
 
 
 @dataclass(frozen=True, slots=True)

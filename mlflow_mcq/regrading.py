@@ -6,6 +6,7 @@ table `mcq_generations` of the old run, exactly as they were stored.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from mlflow.tracking.context.registry import resolve_tags
 
 from mlflow_mcq import judges
 from mlflow_mcq.arm import Arm, count, put, read
-from mlflow_mcq.errors import DataError, JudgeNotConfigured, SettingsError
+from mlflow_mcq.errors import JudgeNotConfigured, SettingsError
 from mlflow_mcq.graders import ALL_REGEX_GRADERS, JudgeGrader
 from mlflow_mcq.judge_settings import JudgeSettings
 from mlflow_mcq.pipeline import grade
@@ -75,7 +76,9 @@ def regrade(
         arm = Arm(settings, generations, 0.0)
         count(arm)
         with quiet():
+            start = time.monotonic()
             put(arm, grader, _grades(grader, arm.answered, kept))
+            arm.stages["judging"] = time.monotonic() - start
             parsers = () if arm.takes_all else settings.regex.parsers
             read(arm, [ALL_REGEX_GRADERS[name] for name in parsers])
         log = RunLog(run.info.run_id)
@@ -144,8 +147,6 @@ def _link(old: Any, log: RunLog, arm: Arm) -> None:
 
 def _stored_settings(run_id: str) -> dict[str, Any]:
     """The settings of the old run, as far as they concern the rows."""
-    try:
-        stored = stored_json(run_id, "mcq_settings.json")
-    except DataError:
-        return {}  # its judging broke before they were written; the rows say the rest
+    # Missing where judging broke before they were written; the rows say the rest.
+    stored = stored_json(run_id, "mcq_settings.json", missing={})
     return {name: stored[name] for name in Settings.model_fields if name in stored}

@@ -10,6 +10,7 @@ import pandas as pd
 
 from mlflow_mcq import metrics, plots
 from mlflow_mcq.arm import Arm
+from mlflow_mcq.chance import all_nonsense
 from mlflow_mcq.data_report import report_data
 from mlflow_mcq.datasets.stored import PROTOCOL as STORED
 from mlflow_mcq.diagnostics import Alarm, alarms_for
@@ -24,12 +25,13 @@ from mlflow_mcq.settings import Settings, shown_judge, shown_url
 from mlflow_mcq.statistics.flips import flip_rates
 from mlflow_mcq.statistics.rows import rows_of
 from mlflow_mcq.statistics.selection_bias import by_slot
-from mlflow_mcq.table import generations_frame, grades_frame, reading_frame, row_id
+from mlflow_mcq.table import first_rows, generations_frame, reading_frame, row_id
 from mlflow_mcq.tracking import RunLog, capped
 
 __all__ = ["report", "save_answers"]
 
 _PROMPTS_SHOWN = 40
+_PART = 10_000
 
 
 def save_answers(arm: Arm, log: RunLog) -> None:
@@ -37,7 +39,9 @@ def save_answers(arm: Arm, log: RunLog) -> None:
 
     A judge may fail, or a person lose patience: hours of generation must not go with it.
     """
-    log.parquet("mcq_generations", generations_frame(arm.generations))
+    rows = arm.generations
+    parts = (rows[start : start + _PART] for start in range(0, len(rows), _PART))
+    log.parquet_parts("mcq_generations", map(generations_frame, parts))
 
 
 def report(
@@ -86,9 +90,11 @@ def report(
     _log_bias(log, arm)
     note = with_section(log.tag(NOTE), "mcq", summary_note(values, alarms))
     log.tags({NOTE: note})
-    _log_pictures(log, by_orientation, confusions, slots)
+    _log_confusions(log, confusions, slots)
+    _log_orientations(log, by_orientation, _bands(arm))
     log.text("mcq_prompts.txt", _prompts_text(arm))
     log.text("mcq_settings.json", json.dumps(_settings_shown(arm), indent=2, ensure_ascii=False))
+    log.tags({"mcq.status": "finished"})
     return values
 
 
@@ -138,7 +144,7 @@ def _params(arm: Arm) -> dict[str, object]:
             "mcq.top_k": settings.top_k,
             "mcq.seed": settings.seed,
         }
-        params |= _page_params(settings)
+        params |= _page_params(settings) | arm.model
     if arm.judge is not None:
         judge = arm.judge.settings
         params |= {
@@ -181,7 +187,7 @@ def _is_pinned(item: Item) -> bool:
 def _tags(arm: Arm, alarms: Sequence[Alarm]) -> dict[str, object]:
     items = arm.items
     tags: dict[str, object] = {
-        "mcq.status": "finished",
+        "mcq.status": "logging",  # a run killed from here on must not pass for a whole one
         "mcq.data_digest": data_digest(items),
         "mcq.engine": arm.generations[0].engine,
         "mcq.settings": arm.settings.fingerprint,
@@ -201,16 +207,17 @@ def _tags(arm: Arm, alarms: Sequence[Alarm]) -> dict[str, object]:
 
 def _log_tables(arm: Arm, log: RunLog) -> None:
     rows = arm.settings.table_rows
-    generations = generations_frame(arm.generations)
-    everything = [one for grades in arm.grades.values() for one in grades]
-    log.parquet("mcq_grades", grades_frame(everything))
+    log.parquet("mcq_grades", pd.concat(arm.frames.values(), ignore_index=True))
     telling = _telling_rows(arm.frames)
-    shown = generations.drop(columns=["token_ids"])
-    log.table("mcq_generations", capped(shown, rows, shown["row_id"].isin(telling)))
+    # Chosen before any table is made of them: of a million rows a browser bears a thousand.
+    shown = generations_frame(first_rows(arm.generations, rows, telling))
+    log.table("mcq_generations", shown.drop(columns=["token_ids"]))
     # The judge first: its rows are what a reader audits.
     order = sorted(arm.grades, key=lambda name: name != "judge")
-    reading = reading_frame([one for name in order for one in arm.grades[name]], generations)
-    log.table("mcq_grades", capped(reading, rows, reading["row_id"].isin(telling)))
+    grades = (one for name in order for one in arm.grades[name])
+    audited = first_rows(grades, rows, telling)
+    read = {one.generation.key: one.generation for one in audited}
+    log.table("mcq_grades", reading_frame(audited, generations_frame(read.values())))
 
 
 def _log_counts(
@@ -281,20 +288,35 @@ def _log_summary(
     log.table("mcq_alarms", pd.DataFrame(found, columns=columns))
 
 
-def _log_pictures(
-    log: RunLog,
-    by_orientation: dict[str, pd.DataFrame],
-    confusions: dict[str, pd.DataFrame],
-    slots: Sequence[str],
-) -> None:
+def _log_confusions(log: RunLog, confusions: dict[str, pd.DataFrame], slots: Sequence[str]) -> None:
     for name, table in confusions.items():
         if not table.to_numpy().sum():  # every item has several right options
             continue
         title = f"Gold slot by picked slot, read by {name}"
         figure = plots.confusion_figure(table, title, slots[: len(table)])
         log.figure(f"mcq_confusion_{name}", figure)
-    figure = plots.orientation_figure(by_orientation, "Accuracy by orientation")
+
+
+def _log_orientations(
+    log: RunLog, by_orientation: dict[str, pd.DataFrame], bands: dict[str, tuple[float, float]]
+) -> None:
+    title = "Accuracy by orientation" + (", on nonsense" if bands else "")
+    figure = plots.orientation_figure(by_orientation, title, bands)
     log.figure("mcq_by_orientation_chart", figure)
+
+
+def _bands(arm: Arm) -> dict[str, tuple[float, float]]:
+    """What guessing comes to by grader, where no item has an answer that can be known."""
+    ends = {
+        name: (one.values.get("chance_low"), one.values.get("chance_high"))
+        for name, one in arm.summaries.items()
+        if all_nonsense(arm.items)
+    }
+    return {
+        name: (low, high)
+        for name, (low, high) in ends.items()
+        if low is not None and high is not None
+    }
 
 
 def _prompts_text(arm: Arm) -> str:

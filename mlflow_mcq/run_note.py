@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from mlflow_mcq.chance import chance_said
 from mlflow_mcq.diagnostics.arm import Alarm
 
 __all__ = ["NOTE", "escaped", "summary_note", "table_lines", "with_section"]
@@ -27,7 +28,7 @@ _COLUMNS = {
 
 
 def summary_note(values: Mapping[str, float], alarms: Sequence[Alarm]) -> str:
-    """An arm in a table and a list: numbers by reader, then what to distrust.
+    """An arm in a table and a list: numbers by reader, guessing on nonsense, what to distrust.
 
     Args:
         values: Numbers by their logged names.
@@ -44,6 +45,8 @@ def summary_note(values: Mapping[str, float], alarms: Sequence[Alarm]) -> str:
         for grader in sorted(graders, key=lambda name: name != "judge")
     ]
     lines = table_lines(("read by", *_COLUMNS), rows)
+    guessed = [escaped(line) for line in chance_said(values)]
+    lines += ["", "**Guessing**: " + "; ".join(guessed)] if guessed else []
     said = [f"- **{a.name}**: {escaped(a.found)}. {escaped(a.next_step)}" for a in alarms]
     return "\n".join([*lines, "", "**Alarms**" + ("" if said else ": none"), "", *said])
 

@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -24,13 +24,13 @@ from pydantic import (
 
 from mlflow_mcq.columns import Columns
 from mlflow_mcq.errors import JudgeNotConfigured, SettingsError
-from mlflow_mcq.judge_settings import JudgeSettings, Prices
+from mlflow_mcq.judge_settings import JudgeSettings, Prices, place_of
 from mlflow_mcq.orientations import DEFAULT_SCHEME, check_scheme
 from mlflow_mcq.prompt_settings import FewShotSettings
 from mlflow_mcq.protocols import (
     PROTOCOLS,
     PROTOCOLS_FOR_ALL,
-    WORDINGS,
+    WORDINGS_ALL,
     Style,
     prompt_family,
 )
@@ -41,6 +41,7 @@ from mlflow_mcq.protocols.page_settings import (
     Mark,
     check_order,
     check_read,
+    check_shots,
 )
 from mlflow_mcq.reader_settings import (
     AnalogySettings,
@@ -98,6 +99,7 @@ def shown_judge(judge: JudgeSettings) -> dict[str, Any]:
     """
     return judge.model_dump(mode="json", exclude={"panel"}) | {
         "base_url": shown_url(judge.base_url),
+        "query": {k: v if k == "api-version" else "(hidden)" for k, v in judge.query.items()},
         "panel": [shown_judge(member) for member in judge.panel],
     }
 
@@ -111,6 +113,7 @@ READERS = frozenset(
         "logprob",
         "table_rows",
         "batch_size",
+        "processes",
         "cache",
         "lint",
     }
@@ -140,6 +143,9 @@ class Settings(BaseModel):
         stop: Texts that end an answer.
         thinking: Switch of reasoning models' chat templates.
         batch_size: Rows at a time.
+        processes: Of this machine that generate, for weights that are read from disk: one on
+            each GPU, or ``auto`` for as many as there are GPUs. They stay for later arms over
+            the same base. Rows are the same for any number.
         input_column: Column handed to a function or pyfunc.
         input_format: ``text`` or ``messages``; None takes what the model speaks.
         columns: Where things stand in the data.
@@ -181,6 +187,7 @@ class Settings(BaseModel):
     stop: tuple[str, ...] = ()
     thinking: bool | None = Field(None, strict=True)
     batch_size: int = Field(8, ge=1, strict=True)
+    processes: Annotated[int, Field(ge=1, strict=True)] | Literal["auto"] = 1
     input_column: str = "prompt"
     input_format: Literal["text", "messages"] | None = None
     columns: Columns = Columns()
@@ -232,6 +239,7 @@ class Settings(BaseModel):
         check_read(
             self.protocol, changed + ["few_shot.rationale"] * bool(shots and shots.rationale)
         )
+        check_shots(self.protocol, shots)
         check_order(self.protocol, self.orientations, bool(shots and shots.moved))
         self._check_sets()
 
@@ -246,9 +254,10 @@ class Settings(BaseModel):
                 self.protocol,
                 f"Use one of {', '.join(PROTOCOLS_FOR_ALL)}.",
             )
-        if not WORDINGS[self.language].letters_all:
+        if self.language not in WORDINGS_ALL:
             rule = 'has no wording that asks for all right options, as several_gold "all" does'
-            raise SettingsError("language", rule, self.language, 'Use "en".')
+            known = f"Use one of {', '.join(WORDINGS_ALL)}."
+            raise SettingsError("language", rule, self.language, known)
         if self.logprob.enabled:
             raise SettingsError(
                 "logprob.enabled",
@@ -305,7 +314,11 @@ def read_settings(config: Mapping[str, Any] | None, name: str = "mcq_judge") -> 
     # Values are not repeated: what stands in the wrong place may be a key.
     if isinstance(judge, str):
         raise JudgeNotConfigured("a text in place of the judge's settings")
-    missing = [k for k in ("model", "base_url") if isinstance(judge, Mapping) and not judge.get(k)]
+    missing: list[str] = []
+    if isinstance(judge, Mapping):
+        placed = bool(place_of(str(judge.get("model", ""))))
+        needed = ("model",) if placed else ("model", "base_url")
+        missing = [name for name in needed if not judge.get(name)]
     if missing:
         raise JudgeNotConfigured("a judge without " + " and ".join(missing))
     try:
@@ -364,8 +377,10 @@ def _as_settings_error(error: ValidationError) -> SettingsError:
         )
     given = first["input"]
     # A judge that is wrong as a whole may hold a key or credentials anywhere.
-    whole = where in ("judge", "judge.panel") or (
-        room.startswith("judge") and (isinstance(last, int) or isinstance(given, Mapping))
+    whole = (
+        where in ("judge", "judge.panel")
+        or ".query" in where
+        or (room.startswith("judge") and (isinstance(last, int) or isinstance(given, Mapping)))
     )
     got = type(given).__name__ if whole else given
     return SettingsError(where, first["msg"][0].lower() + first["msg"][1:], got)

@@ -6,8 +6,8 @@ Nothing grows a column per grader: a grader is a value in a column.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Container, Iterable, Mapping
+from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -24,6 +24,7 @@ from mlflow_mcq.records import (
 )
 
 __all__ = [
+    "first_rows",
     "generations_frame",
     "generations_from",
     "grades_frame",
@@ -32,6 +33,8 @@ __all__ = [
     "row_id",
     "storable",
 ]
+
+T = TypeVar("T", Generation, Grade)
 
 _GENERATION_COLUMNS = (
     "row_id", "item_id", "protocol", "orientation", "orientation_name", "repeat", "order",
@@ -44,6 +47,7 @@ _GRADE_COLUMNS = (
     "slot", "shown_letter", "gold", "gold_slot", "n_options", "reason", "judge_reply", "judge",
     "from_prefilter", "error", "golds", "choices",
 )  # fmt: skip
+_T = TypeVar("_T")
 _LATER = {"golds", "gold_policy", "choices", "probe", "human_label"}
 """Columns that older tables lack: there each item has one gold, and an answer one choice."""
 
@@ -98,36 +102,72 @@ def reading_frame(grades: Iterable[Grade], generations: pd.DataFrame) -> pd.Data
     return merged[first + rest]
 
 
+def first_rows(rows: Iterable[T], n: int, telling: Container[str]) -> list[T]:
+    """The rows that a browser can bear: the telling ones first, then the others in order.
+
+    Chosen before a table is made of them: of a million rows it shows a thousand.
+
+    Args:
+        rows: Generations or grades.
+        n: Most of them.
+        telling: Row ids, as `row_id` has them.
+    """
+    marked: list[T] = []
+    others: list[T] = []
+    for row in rows:
+        one = row if isinstance(row, Generation) else row.generation
+        found = marked if row_id(one) in telling else others
+        if len(found) < n:
+            found.append(row)
+    return (marked + others)[:n]
+
+
 def generations_from(frame: pd.DataFrame) -> tuple[Generation, ...]:
     """The generations that a table holds: the inverse of `generations_frame`.
 
     The prompt's content is the exact text that was sent; nothing is rendered again.
 
     Raises:
-        DataError: A column is missing: the table is of another kind or version.
+        DataError: A column is missing: the table is of another kind or version. Or a row
+            holds what no row of ours does.
     """
     _check_columns(frame, _GENERATION_COLUMNS, "mcq_generations")
-    return tuple(_generation_from(row) for row in frame.to_dict("records"))
+    return tuple(
+        _read(_generation_from, "mcq_generations", row) for row in frame.to_dict("records")
+    )
 
 
 def grades_from(frame: pd.DataFrame, generations: Iterable[Generation]) -> tuple[Grade, ...]:
     """The grades that a table holds, each beside its generation.
 
     Raises:
-        DataError: A column is missing, or a grade belongs to no generation.
+        DataError: A column is missing, a grade belongs to no generation, or a row holds what
+            no row of ours does.
     """
     _check_columns(frame, _GRADE_COLUMNS, "mcq_grades")
     known = {row_id(generation): generation for generation in generations}
-    strangers = sorted(set(frame["row_id"]) - set(known))
+    strangers = sorted(set(map(str, frame["row_id"])) - set(known))
     if strangers:
         raise DataError("mcq_grades", "holds grades of rows that were never generated", strangers)
-    return tuple(_grade_from(row, known[row["row_id"]]) for row in frame.to_dict("records"))
+    rows = frame.to_dict("records")
+    return tuple(_read(_grade_from, "mcq_grades", row, known[row["row_id"]]) for row in rows)
 
 
 def _check_columns(frame: pd.DataFrame, columns: tuple[str, ...], name: str) -> None:
     missing = [c for c in columns if c not in frame.columns and c not in _LATER]
     if missing:
         raise DataError(f"table {name}", "lacks columns", missing)
+
+
+def _read(read: Callable[..., _T], table: str, row: Mapping[Any, Any], *beside: Any) -> _T:
+    try:
+        return read(row, *beside)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(
+            f"table {table}, row {row['row_id']}",
+            f"cannot be read ({type(error).__name__}: {error})",
+            possible="The table was changed after it was stored; evaluate again.",
+        ) from error
 
 
 def _generation_from(row: Mapping[Any, Any]) -> Generation:
@@ -242,8 +282,17 @@ def _as_sent(content: Conversation) -> str:
 
 
 def _frame(rows: Iterable[dict[str, Any]], columns: tuple[str, ...]) -> pd.DataFrame:
-    stored = ({k: storable(v) for k, v in row.items()} for row in rows)
-    return pd.DataFrame(list(stored), columns=list(columns))
+    # By column: a million dicts of twenty cells would take more memory than what they hold.
+    cells: dict[str, list[Any]] = {name: [] for name in columns}
+    for row in rows:
+        for name, column in cells.items():
+            column.append(row[name])
+    return pd.DataFrame({name: _storable_column(cells.pop(name)) for name in columns})
+
+
+def _storable_column(cells: list[Any]) -> list[Any]:
+    texts = {str, list} & set(map(type, cells))
+    return [storable(cell) for cell in cells] if texts else cells
 
 
 def storable(value: Any) -> Any:
@@ -253,7 +302,8 @@ def storable(value: Any) -> Any:
     fail the file after all the work is done.
     """
     if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode("utf-8")
-    if isinstance(value, list):
+        # Asking costs nothing, and nearly every cell is plain.
+        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, list) and value and not isinstance(value[0], int):
         return [storable(one) for one in value]
     return value

@@ -11,11 +11,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from mlflow_mcq.chance import chance_said
 from mlflow_mcq.comparison.compare import Comparison
+from mlflow_mcq.forecast import Cost, said
 from mlflow_mcq.generation import ArmRows
 from mlflow_mcq.recipe import ArmResult
 
-__all__ = ["show_comparison", "show_results", "show_rows", "ui_command"]
+__all__ = ["show_comparison", "show_costs", "show_results", "show_rows", "ui_command"]
 
 _COLUMNS = {
     "acc": "accuracy",
@@ -35,23 +37,28 @@ _LEGEND = (
 def show_results(results: Sequence[ArmResult], console: Console | None = None) -> None:
     """Print the arms side by side, their alarms, and how to open the UI."""
     console = console or Console()
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column("arm", no_wrap=True)
+    table = Table(box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
+    # Where a page is narrow names go on in the next line: a number that is cut is no number.
+    table.add_column("arm", overflow="fold")
     table.add_column("read by", no_wrap=True)
     for name in _COLUMNS:
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("range", justify="right", no_wrap=True)
+        table.add_column(name, justify="right", no_wrap=True, min_width=max(4, len(name)))
+    table.add_column("range", justify="right", no_wrap=True, min_width=len("0.00-0.00"))
     for result in results:
         for grader in _graders(result):
             cells = [_cell(result.metrics.get(f"{grader}/{key}")) for key in _COLUMNS.values()]
-            low, high = (
+            ends = [
                 _cell(result.metrics.get(f"{grader}/accuracy_{end}"))
                 for end in ("lowest", "highest")
-            )
-            table.add_row(escape(result.name), grader, *cells, f"{low}-{high}")
+            ]
+            # One orientation has no range.
+            shown = "-" if set(ends) == {"-"} else "-".join(ends)
+            table.add_row(escape(result.name), grader, *cells, shown)
     console.print(table)
     console.print(_LEGEND, style="dim")
     for result in results:
+        for line in chance_said(result.metrics):
+            console.print(f"{escape(result.name)}: {escape(line)}", soft_wrap=True, highlight=False)
         if result.alarms != "none":
             console.print(f"[bold]alarms[/bold] of {escape(result.name)}: {result.alarms}")
     console.print(_ui_line(), soft_wrap=True)
@@ -68,6 +75,25 @@ def show_comparison(found: Comparison, console: Console | None = None) -> None:
     console.print(_ui_line(), soft_wrap=True)
 
 
+def show_costs(costs: Sequence[Cost], console: Console | None = None) -> None:
+    """Print what a recipe will ask for at most, then each arm in a row of a table."""
+    console = console or Console()
+    console.print(escape(said(costs)[0]), soft_wrap=True)
+    table = Table(box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
+    table.add_column("arm", no_wrap=True)
+    for name in ("prompts", "distinct", "tokens", "unique", "shared", "judge calls", "s", "GB"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for cost in costs:
+        counts = (cost.n_prompts, cost.n_distinct, cost.n_tokens, cost.n_unique, cost.n_shared)
+        calls = f"{cost.n_judge_calls:,}" if cost.judge else "-"
+        seconds = "-" if cost.seconds is None else "-".join(f"{n:,.0f}" for n in cost.seconds)
+        memory = "-" if cost.device_bytes is None else f"{cost.device_bytes / 1e9:.2g}"
+        table.add_row(escape(cost.arm), *(f"{n:,}" for n in counts), calls, seconds, memory)
+    console.print(table)
+    if any(cost.n_probed for cost in costs):
+        console.print("s, GB: estimates of generation, from a few prompts.", style="dim")
+
+
 def show_rows(made: Sequence[ArmRows], console: Console | None = None) -> None:
     """Print for each arm how many rows were there, were made, and have no answer."""
     console = console or Console()
@@ -82,7 +108,9 @@ def show_rows(made: Sequence[ArmRows], console: Console | None = None) -> None:
 
 
 def _graders(result: ArmResult) -> list[str]:
-    names = [key.partition("/")[0] for key in result.metrics if key.endswith("/accuracy_lowest")]
+    # Every reader has one of these, also over one orientation, and where all its calls failed.
+    told = ("/other_rate", "/judge_error_rate")
+    names = dict.fromkeys(key.partition("/")[0] for key in result.metrics if key.endswith(told))
     return sorted(names, key=lambda name: name != "judge")
 
 

@@ -17,8 +17,10 @@ import re
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +35,7 @@ from mlflow.models.evaluation.artifacts import (
 )
 from mlflow.models.evaluation.base import EvaluationArtifact
 
-__all__ = ["RunLog", "capped", "quiet"]
+__all__ = ["RunLog", "capped", "joined", "legal_names", "quiet"]
 
 _log = logging.getLogger(__name__)
 _KINDS: dict[str, type[EvaluationArtifact]] = {
@@ -133,7 +135,8 @@ class RunLog:
         """Log numbers, linked to a logged model where one is known."""
         now = int(time.time() * 1000)
         link: dict[str, Any] = {"model_id": model_id} if model_id else {}
-        batch = [Metric(_legal(k), float(v), now, step, **link) for k, v in values.items()]
+        names = legal_names(values)
+        batch = [Metric(names[k], float(v), now, step, **link) for k, v in values.items()]
         for start in range(0, len(batch), 500):
             self._client.log_batch(self.run_id, metrics=batch[start : start + 500])
 
@@ -154,6 +157,13 @@ class RunLog:
         """Store every row; the browser only downloads it."""
         with self._staged(f"{name}.parquet") as path:
             frame.to_parquet(path, index=False, compression="zstd")
+
+    def parquet_parts(self, name: str, parts: Iterable[pd.DataFrame]) -> None:
+        """The same of a table that comes in parts, so that it is never a DataFrame as a whole."""
+        import pyarrow.parquet as pq
+
+        with self._staged(f"{name}.parquet") as path:
+            pq.write_table(joined(parts), path, compression="zstd")
 
     def text(self, file: str, text: str) -> None:
         """Store a text; a name ending in .txt is shown as it is, never as HTML."""
@@ -191,6 +201,47 @@ def capped(frame: pd.DataFrame, rows: int, first: Iterable[bool] | None = None) 
     return pd.concat([frame[mask], frame[~mask]]).head(rows)
 
 
+def joined(parts: Iterable[pd.DataFrame]) -> Any:
+    """One Arrow table of DataFrames with the same columns; it holds a row in half the memory.
+
+    A column that is empty in one part takes the type that it has in the others.
+    """
+    import pyarrow as pa
+
+    tables = [pa.Table.from_pandas(part, preserve_index=False) for part in parts]
+    return pa.concat_tables(tables, promote_options="permissive")
+
+
+def legal_names(names: Iterable[str], *, flat: bool = False) -> dict[str, str]:
+    """What MLflow takes as names of metrics, and still a different one for each.
+
+    MLflow refuses a whole batch for one bad sign, and names of arms and labels are a user's.
+
+    Args:
+        names: Each once; all that are logged together.
+        flat: They are last parts of longer names, so a ``/`` is no legal sign either.
+
+    Returns:
+        The legal form by name: other signs become ``_``, and where two names would become
+        one, both end in a mark of their own.
+
+    Example:
+        >>> legal_names(["T=0.2", "plain", "../x"])
+        {'T=0.2': 'T_0.2', 'plain': 'plain', '../x': '_/x'}
+        >>> len(set(legal_names(["T=1", "T@1", "T_1"]).values()))
+        3
+    """
+    legal = {name: _legal(name.replace("/", "_") if flat else name) for name in names}
+    times = Counter(legal.values())
+    return {
+        name: f"{one}_{sha256(name.encode('utf-8', 'replace')).hexdigest()[:6]}"
+        if times[one] > 1
+        else one
+        for name, one in legal.items()
+    }
+
+
 def _legal(name: str) -> str:
-    # Grader and label names come from users; MLflow refuses the whole batch for one bad sign.
-    return re.sub(r"[^\w\-./: ]", "_", name)
+    signs = re.sub(r"[^\w\-./: ]", "_", name)
+    # A name is a path to MLflow: no part of it may be empty or lead elsewhere.
+    return "/".join(re.sub(r"^(?:|\.\.?)$", "_", part) for part in signs.split("/"))

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Sequence
 
 from mlflow_mcq.doors import Engine, Tokenizer
-from mlflow_mcq.engines.local import LocalChat
 from mlflow_mcq.engines.tokenizer import ReplyTokenizer
 from mlflow_mcq.graders.analogy import unwinnable
 from mlflow_mcq.records import Item
@@ -20,7 +19,8 @@ _MOST_NAMED = 5
 def tokenizer_of(engine: Engine) -> Tokenizer | None:
     """The evaluated model's tokenizer; None where the model is not here."""
     chat = getattr(engine, "chat", None)
-    return ReplyTokenizer(chat.tokenizer) if isinstance(chat, LocalChat) else None
+    tokenizer = getattr(chat, "tokenizer", None)
+    return None if tokenizer is None else ReplyTokenizer(tokenizer)
 
 
 def warn_unwinnable(items: Sequence[Item], tokenizer: Tokenizer | None, window: int) -> list[Item]:

@@ -12,7 +12,15 @@ from mlflow_mcq.datasets.stored import StoredAnswer, read_stored
 from mlflow_mcq.doors import Engine
 from mlflow_mcq.engines.chat_engine import ChatEngine
 from mlflow_mcq.engines.chat_pyfunc import chat_predict
-from mlflow_mcq.engines.handle import ModelHandle
+from mlflow_mcq.engines.described import forward_hooks
+from mlflow_mcq.engines.endpoint import at_gateway
+from mlflow_mcq.engines.handle import (
+    ModelHandle,
+    endpoint_model,
+    how_many,
+    in_processes,
+    not_shared,
+)
 from mlflow_mcq.engines.kept import KeptEngine
 from mlflow_mcq.engines.local import LocalChat
 from mlflow_mcq.engines.pyfunc import CallableEngine, is_raw_transformers
@@ -50,7 +58,9 @@ def engine_of(model: Any, settings: Settings, output_column: str | None = None) 
     """
     function = _function_inside(model)
     if isinstance(function, ModelHandle):
-        return function.engine
+        return in_processes(function.engine, settings)
+    if how_many(settings.processes) > 1:
+        raise not_shared(logged_model_id(model) or type(function or model).__name__)
     if function is not None and is_raw_transformers(function):
         raise ModelError(
             "model",
@@ -61,6 +71,9 @@ def engine_of(model: Any, settings: Settings, output_column: str | None = None) 
         )
     if _is_logged_transformers(model):
         return _from_pipeline(model.get_raw_model(), settings, logged_model_id(model) or "")
+    endpoint = _endpoint_inside(model)
+    if endpoint and at_gateway():  # MLflow's own wrapper asks row after row
+        return endpoint_model(endpoint).engine
     chat = chat_predict(model)
     name = logged_model_id(model) or getattr(function, "__qualname__", type(model).__name__)
     return CallableEngine(
@@ -110,7 +123,9 @@ def rows_name(engine: Engine, requests: Sequence[Request], settings: Settings) -
 def _named_for_good(engine: Engine) -> bool:
     if not isinstance(engine, ChatEngine):
         return False
-    return not isinstance(engine.chat, LocalChat) or bool(engine.chat.origin)
+    chat = engine.chat
+    # Hooks that somebody hung on loaded weights stand in no name either.
+    return not isinstance(chat, LocalChat) or (bool(chat.origin) and not forward_hooks(chat.model))
 
 
 def speaks_chat(engine: Engine, settings: Settings) -> bool:
@@ -182,6 +197,17 @@ def _function_inside(model: Any) -> Any:
     cells = getattr(predict, "__closure__", None) or ()
     inside = {name: cell.cell_contents for name, cell in zip(names, cells, strict=False)}
     return inside.get("fn")
+
+
+def _endpoint_inside(model: Any) -> str:
+    """The gateway's endpoint that MLflow wraps as a model; empty for any other model.
+
+    One that is to be called with parameters of its own stays with MLflow, which adds them.
+    """
+    inner: Any = getattr(model, "python_model", None)
+    if type(inner).__name__ != "ModelFromDeploymentEndpoint" or inner.params:
+        return ""
+    return f"endpoints:/{inner.endpoint}"
 
 
 def _is_logged_transformers(model: Any) -> bool:

@@ -1,6 +1,6 @@
 """Kills evaluations on purpose, takes them up again, and counts what was lost or repeated.
 
-    python tests/crash_harness.py FOLDER SEED KILLS
+    python tests/crash_harness.py FOLDER SEED KILLS KILLS_WHILE_LOGGING
 
 Every case runs in a process forked from this one, so that a kill costs milliseconds and no
 import. The servers run in a process forked first, before any thread exists.
@@ -20,8 +20,12 @@ from typing import Any
 
 import aiohttp  # noqa: F401  here, or every fork would import it anew
 import certifi  # noqa: F401
+import pandas as pd
 from fake_server import FakeServer
+from folder_client import FolderClient
 
+from mlflow_mcq import report, tracking
+from mlflow_mcq.arm import measure, read
 from mlflow_mcq.engines.chat_engine import ChatEngine
 from mlflow_mcq.engines.kept import KeptEngine
 from mlflow_mcq.engines.openai_chat import OpenAIChat
@@ -33,6 +37,8 @@ from mlflow_mcq.settings import Settings
 from mlflow_mcq.store.journal import open_journal
 
 IN_FLIGHT = 3
+COSTS = ("seconds", "n_resumed", "n_calls", "n_cached", "prompt_tokens", "reply_tokens")
+"""Numbers that say what a run took; all others are the same however often it was killed."""
 ITEMS = [
     Item(f"i{n}", f"Question {n}: which?", (f"red {n}", f"green {n}", f"blue {n}"), n % 3)
     for n in range(8)
@@ -83,14 +89,22 @@ def counts(url: str) -> dict[str, int]:
         return dict(json.loads(json.loads(reply.read())["choices"][0]["message"]["content"]))
 
 
-def evaluate(urls: list[str], name: str) -> list[list[object]]:
-    """One evaluation up to its grades, in this process."""
+def evaluate(urls: list[str], name: str, log: Path | None = None) -> list[list[object]]:
+    """One evaluation in this process: up to its grades, or put on record in a folder."""
     settings = Settings()
     journal = open_journal("run", name)
     assert journal is not None
     engine = KeptEngine(ChatEngine(OpenAIChat("m", urls[0], concurrency=IN_FLIGHT)), journal.rows)
-    judge_settings = JudgeSettings(model="j", base_url=urls[1], concurrency=IN_FLIGHT)
+    judge_settings = JudgeSettings(
+        model="j", base_url=urls[1], concurrency=IN_FLIGHT, exam_replies=0, check_rows=0
+    )
     judge = JudgeGrader(OpenAIChat("j", urls[1], concurrency=IN_FLIGHT), judge_settings)
+    if log is not None:
+        arm = measure(engine, requests_for(ITEMS, settings, chat=True), settings, journal)
+        read(arm, [judge])
+        put_on_record(arm, log)
+        journal.close(finished=True)
+        return []
     judge.keep_in(journal.judge_folder)
     generations = generate(engine, requests_for(ITEMS, settings, chat=True), settings)
     grades = grade(judge, generations)
@@ -98,11 +112,34 @@ def evaluate(urls: list[str], name: str) -> list[list[object]]:
     return [[*g.generation.key, g.generation.text, g.verdict, g.choice, g.error] for g in grades]
 
 
-def forked(urls: list[str], name: str, out: Path) -> int:
+def put_on_record(arm: Any, folder: Path) -> None:
+    """All that a run holds but its pictures, which take ten times as long as all the rest."""
+    tracking.MlflowClient = lambda: FolderClient(folder)
+    report._log_pictures = lambda *_: None
+    log = tracking.RunLog("run")
+    (folder / "begun").touch()
+    report.save_answers(arm, log)
+    report.report(arm, log, list(arm.grades), None, means=True)
+
+
+def on_record(folder: Path) -> tuple[str, list[Any]]:
+    """The status of a run, and its rows where it says that it is whole."""
+    status = FolderClient(folder).tags.get("mcq.status", "")
+    if status != "finished":
+        return status, []
+    tables = [
+        pd.read_parquet(folder / f"{name}.parquet") for name in ("mcq_generations", "mcq_grades")
+    ]
+    numbers = FolderClient(folder).metrics.items()
+    same = {name: n for name, n in numbers if name.split()[0].split("/")[-1] not in COSTS}
+    return status, [*(table.to_json() for table in tables), same]
+
+
+def forked(urls: list[str], name: str, out: Path, log: Path | None = None) -> int:
     pid = os.fork()
     if pid == 0:
         try:
-            out.write_text(json.dumps(evaluate(urls, name)))
+            out.write_text(json.dumps(evaluate(urls, name, log)))
             os._exit(0)
         except BaseException as error:  # noqa: BLE001  a fork must never return
             out.write_text(repr(error))
@@ -117,6 +154,37 @@ def start_servers() -> tuple[int, list[str]]:
         serve(write)
     with os.fdopen(read) as pipe:
         return pid, json.loads(pipe.readline())
+
+
+def logged(urls: list[str], folder: Path, name: str, wait: float | None) -> tuple[bool, Path]:
+    """One evaluation put on record; killed so long after that began, or left alone."""
+    log = folder / "logs" / name
+    log.mkdir(parents=True)
+    pid = forked(urls, name.partition(".")[0], folder / name, log)
+    if wait is not None:
+        while not (log / "begun").exists():
+            time.sleep(0.0005)
+        time.sleep(wait)
+        os.kill(pid, signal.SIGKILL)
+    return os.waitpid(pid, 0)[1] == signal.SIGKILL, log
+
+
+def kill_while_logging(urls: list[str], folder: Path, lots: random.Random, kills: int) -> Any:
+    """Kill while a run is put on record; what is taken up must be whole, by no call more."""
+    found = {"killed_logging": 0, "half_finished": 0, "wrong_logs": 0, "cases_logging": 0}
+    _, log = logged(urls, folder, "record", None)
+    span = (log / "tags.json").stat().st_mtime - (log / "begun").stat().st_mtime
+    calm = on_record(log)
+    assert calm[0] == "finished", (folder / "record").read_text()
+    while found["killed_logging"] < kills:
+        name = f"record{found['cases_logging']}"
+        found["cases_logging"] += 1
+        killed, log = logged(urls, folder, f"{name}.a", lots.uniform(0, span))
+        found["killed_logging"] += killed
+        found["half_finished"] += on_record(log) not in (calm, ("logging", []), ("", []))
+        if on_record(log)[0] != "finished":
+            found["wrong_logs"] += on_record(logged(urls, folder, f"{name}.b", None)[1]) != calm
+    return found
 
 
 def main() -> None:
@@ -143,6 +211,7 @@ def main() -> None:
             else:
                 os.waitpid(forked(urls, name, folder / name), 0)
             found["wrong"] += json.loads((folder / name).read_text()) != calm
+        found |= kill_while_logging(urls, folder, lots, int(sys.argv[4]))
         found["left_over"] = len(list((folder / "home" / "runs").iterdir()))
         for part, url in zip(("model", "judge"), urls, strict=True):
             asked = counts(url)

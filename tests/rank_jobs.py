@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable, Mapping
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -127,3 +128,75 @@ def written_recipe(folder: Path, n_items: int, model: str, **more: Any) -> Path:
     (folder / "items.json").write_text(json.dumps(rows), encoding="utf-8")
     (folder / "recipe.yaml").write_text(yaml.safe_dump(recipe), encoding="utf-8")
     return folder / "recipe.yaml"
+
+
+def evaluate_job(rank: int, folder: str, calls: list[dict[str, Any]]) -> list[Any]:
+    """Evaluate a wrapped model on every rank, or on those that a call names."""
+    import mlflow
+    import pandas as pd
+    from tiny import byte_tokenizer, tiny_model
+    from torch.nn.parallel import DistributedDataParallel
+
+    import mlflow_mcq
+    from mlflow_mcq import report
+    from mlflow_mcq.errors import McqError
+    from mlflow_mcq.ranks import join_ranks
+
+    report._log_pictures = lambda *_: None  # seconds each, and nobody looks at them here
+    ranks = join_ranks()
+    os.chdir(folder)
+    # Whoever logs beside the main rank does it elsewhere, and is found out.
+    place = "mlflow" if rank == 0 else f"other{rank}"
+    mlflow.set_tracking_uri(f"sqlite:///{folder}/{place}.db")
+    model, tokenizer = tiny_model(max_position_embeddings=1024), byte_tokenizer()
+    wrapped = DistributedDataParallel(model) if ranks.size > 1 else model
+    wrapped.train()
+    model.lm_head.eval()  # frozen by its owner: it must be found as it was
+    told: list[Any] = []
+    for call in calls:
+        ranks.wait()
+        if rank not in call.get("on", range(ranks.size)):
+            told.append(None)
+            continue
+        n_items = call.get("n_items", 20)
+        frame = pd.DataFrame(
+            {
+                "question": [f"Which is number {n}?" for n in range(n_items)],
+                "options": [[f"the {n + k}." for k in range(3)] for n in range(n_items)],
+                "answer": call.get("answer", 0),
+            }
+        )
+        n_fed = []
+        hook = model.register_forward_pre_hook(lambda *_, seen=n_fed: seen.append(1))
+        # The main rank is slow, so that it leaves some of the work to the others.
+        slow = model.register_forward_pre_hook(lambda *_: time.sleep(0.05 * (rank == 0)))
+        if call.get("other_weights_on") == rank:
+            model.lm_head.weight.data.zero_()
+        if call.get("broken_on") == rank:
+            model.register_forward_pre_hook(_break)
+        given = {"max_new_tokens": 6, "orientations": "rotations", **call.get("settings", {})}
+        handle: Any = (wrapped, tokenizer) if not call.get("function") else _says_a
+        try:
+            result = mlflow_mcq.evaluate(handle, frame, evaluators=["mcq_regex"], **given)
+            path = mlflow.MlflowClient(f"sqlite:///{folder}/mlflow.db").download_artifacts(
+                result.run_id, "mcq_generations.parquet"
+            )
+            rows = pd.read_parquet(path)[["row_id", "generation"]].to_dict("records")
+            told.append((result.run_id, dict(result.metrics), rows, len(n_fed)))
+        except (McqError, mlflow.exceptions.MlflowException) as error:
+            told.append(error)
+        hook.remove()
+        slow.remove()
+    if not any("broken_on" in call for call in calls):
+        ranks.wait()
+    assert wrapped.training is model.training is True
+    assert model.lm_head.training is False
+    return told
+
+
+def _says_a(frame: Any) -> list[str]:
+    return ["A"] * len(frame)
+
+
+def _break(*_: Any) -> None:
+    raise OverflowError("a broken device")

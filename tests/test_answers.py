@@ -95,5 +95,15 @@ def test_a_column_counts_in_one_way() -> None:
     key = AnswerKey(["x", "y"], ["A", "B"])
     assert read_answer("0", key, who="row 0", counting=counting) == 0
     assert read_answer("A", key, who="row 1", counting=counting) == 0
-    with pytest.raises(DataError, match=r"row 2.*only count from one.*row 0 only from zero"):
+    with pytest.raises(DataError, match=r"row 2.*counting from one, that of row 0 .* from zero"):
         read_answer("2", key, who="row 2", counting=counting)
+
+
+@pytest.mark.parametrize("answer", [2, 2.0, np.int64(2)], ids=["int", "float", "numpy"])
+def test_a_number_just_beyond_the_options_counts_from_one(answer: object) -> None:
+    counting = Counting()
+    key = AnswerKey(["x", "y"], ["A", "B"])
+    with pytest.raises(DataError, match=r"none of the options.*number counts from one"):
+        read_answer(answer, key, who="row 0", counting=counting)
+    with pytest.raises(DataError, match=r"row 1.*counting from zero, that of row 0 .* from one"):
+        read_answer(1, key, who="row 1", counting=counting)

@@ -202,7 +202,9 @@ def test_a_run_on_nonsense_shows_the_band_and_an_honest_parrot_rings_nothing(sto
     assert found["regex_bounded/nonsense_accuracy"] == 0.25
     low, high = chance_band(40, 4)
     assert (found["regex_bounded/chance_low"], found["regex_bounded/chance_high"]) == (low, high)
-    assert MlflowClient().get_run(result.run_id).data.tags["mcq.alarms"] == "none"
+    tags = MlflowClient().get_run(result.run_id).data.tags
+    assert tags["mcq.alarms"] == "none"
+    assert f"guessing is {low:.3f} to {high:.3f}: inside" in tags["mlflow.note.content"]
 
 
 def test_a_protocol_that_leaks_rings(store: None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -12,9 +13,12 @@ import pandas as pd
 import pytest
 import yaml
 from fake_server import FakeServer, Script
+from rich.console import Console
 
 from mlflow_mcq.cli.recipes import shipped
 from mlflow_mcq.cli.root import COMMANDS, main
+from mlflow_mcq.experiment.arm_result import ArmResult
+from mlflow_mcq.terminal import show_results
 
 RECIPES = Path(__file__).parent.parent / "recipes"
 ANSWERS = pd.DataFrame(
@@ -148,3 +152,17 @@ def test_words_complete(
     with pytest.raises(SystemExit):
         main([])
     assert capsys.readouterr().out.split() == ["plain,recipes", "plain,regrade"]
+
+
+def test_no_number_is_cut_on_a_narrow_page() -> None:
+    text = io.StringIO()
+    arm = ArmResult(
+        "letters-attacked orientations=gold-at:0:swap", "r",
+        {f"regex_bounded/{name}": 0.25 for name in (
+            "accuracy", "accuracy_decided", "other_rate", "judge_error_rate",
+            "pick_rate_slot_1", "consistency", "accuracy_lowest", "accuracy_highest")},
+        "none",
+    )  # fmt: skip
+    show_results([arm], Console(file=text, width=80))
+    assert "…" not in text.getvalue()
+    assert text.getvalue().count("0.25") == 8

@@ -203,6 +203,33 @@ def test_reasons_stand_before_the_answer(protocol: str, end: str) -> None:
     assert answer == (end or f"the answer is {first.item.options[first.item.gold]}")
 
 
+def test_examples_of_two_turns_reason_before_they_see_options() -> None:
+    first = solved("options-last", chat=True, rationale="why")
+    asked, thought, shown, answer = first.content[:4]
+    assert [m.role for m in first.content] == ["user", "assistant"] * 4 + ["user"]
+    assert thought.content.startswith("why ")
+    assert "A) " not in asked.content + first.content[-1].content
+    assert (shown.content.count("A) "), answer.content) == (1, "B")
+
+
+def test_examples_of_two_turns_read_as_the_item_does_in_the_end() -> None:
+    family = prompt_family("options-last", Style())
+    shot, _ = few_shot(POOL, settings(k=2, gold="all-at:B", rationale="why"))(ASKED)
+    first = family(shot.item, shot.orientation, chat=False)
+    whole = family.second(first, shot.rationale).content
+    text = solved("options-last", chat=False, rationale="why").content
+    assert text.startswith(f"{whole} B\n\nExample ")
+    assert text.endswith("\nReasoning:")
+
+
+def test_examples_of_two_turns_need_their_reasons() -> None:
+    shots = {"path": "x", "k": 1}
+    with pytest.raises(SettingsError, match=r"few_shot.rationale: must name a column"):
+        read_settings({"protocol": "options-last", "few_shot": shots})
+    whole = {"protocol": "options-last", "few_shot": shots | {"rationale": "why"}}
+    assert read_settings(whole).few_shot.rationale == "why"
+
+
 def test_examples_without_a_reason_are_not_drawn_where_reasons_are_asked_for() -> None:
     with pytest.raises(SettingsError, match="0 of 24"):
         few_shot(POOL, settings(rationale="because"))

@@ -31,6 +31,12 @@ def frame(**columns: object) -> pd.DataFrame:
         pytest.param(frame(options=[json.dumps(METALS)]), id="JSON text"),
         pytest.param(frame(options=[{"A": "copper", "B": "mercury", "C": "tin"}]), id="dict"),
         pytest.param(
+            frame(options=[{"C": "tin", "A": "copper", "B": "mercury"}]), id="dict out of order"
+        ),
+        pytest.param(
+            frame(options=[{"b": "mercury", "c": "tin", "a": "copper"}]), id="dict in small letters"
+        ),
+        pytest.param(
             frame(choices=[{"text": list(METALS), "label": ["A", "B", "C"]}]), id="text and label"
         ),
         pytest.param(frame(A=["copper"], B=["mercury"], C=["tin"]), id="lettered columns"),

@@ -18,8 +18,9 @@ from tiny import byte_tokenizer, tiny_model
 
 from mlflow_mcq.__main__ import main
 from mlflow_mcq.errors import ModelError, SettingsError, StoreError
-from mlflow_mcq.generation import ArmRows, chunk_ends, generate_recipe
+from mlflow_mcq.generation import ArmRows, generate_recipe
 from mlflow_mcq.launch import generate_command, number_of_processes
+from mlflow_mcq.ranks import chunk_ends
 from mlflow_mcq.recipe import run_recipe
 from mlflow_mcq.store.row_file import parse
 

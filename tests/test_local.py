@@ -214,6 +214,14 @@ def test_the_tokenizer_stays_as_it_was():
     assert (len(tokenizer), tokenizer.pad_token, tokenizer.padding_side) == before
 
 
+def test_a_length_that_the_tokenizer_brings_neither_pads_nor_cuts():
+    tokenizer, watched = byte_tokenizer(pad="<pad>"), Watched(tiny_model(), [5])
+    tokenizer.backend_tokenizer.enable_padding(length=99)
+    tokenizer.backend_tokenizer.enable_truncation(max_length=4)
+    (reply,) = answers(LocalChat(watched.install(), tokenizer), [Query("a question")], SHORT)
+    assert (reply.n_prompt_tokens, watched.calls[0]["input_ids"].shape[1]) == (11, 11)
+
+
 def test_rows_of_like_length_go_together():
     watched = Watched(tiny_model(), [5])
     chat = LocalChat(watched.install(), byte_tokenizer(), batch_size=4)

@@ -71,10 +71,12 @@ def test_imports_are_light(module: str, absent: tuple[str, ...]) -> None:
 
 def test_public_names() -> None:
     assert mlflow_mcq.__all__ == [
-        "analogy_items", "chance_band", "compare", "evaluate", "examine_judge", "fail_if_worse",
-        "from_inspect_log", "from_lm_eval_samples", "from_twinkle", "lint_items", "local_model",
-        "loss_thresholds", "nonsense_items", "orientations_for", "parse_judge_reply", "regrade",
-        "remote_model", "run_recipe", "strict_choice",
+        "analogy_items", "chance_band", "compare", "cost_before", "evaluate", "examine_judge",
+        "extra_metrics", "fail_if_worse", "folded",
+        "from_inspect_log", "from_lm_eval_samples", "from_twinkle", "genai_evaluate", "lint_items",
+        "local_model", "loss_thresholds", "nonsense_items", "orientations_for",
+        "parse_judge_reply", "regrade", "remote_model", "rotated", "run_recipe", "scorers",
+        "strict_choice", "training",
     ]  # fmt: skip
     for name in mlflow_mcq.__all__:
         assert getattr(mlflow_mcq, name).__doc__

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_rgb
 
 from mlflow_mcq.plots import confusion_figure, orientation_figure, temperature_figure
 
@@ -24,6 +25,37 @@ def test_the_orientation_figure_leaves_undefined_points_out() -> None:
     axes = orientation_figure({"judge": table}, "t").axes[0]
     assert list(axes.lines[0].get_xdata()) == [0, 2]
     assert axes.get_ylim()[0] <= 0 <= 1 <= axes.get_ylim()[1]
+
+
+def on_nonsense(*decided: float) -> pd.DataFrame:
+    return pd.DataFrame({"orientation": [0, 1], "accuracy": 0.1, "accuracy_decided": decided})
+
+
+def test_guessing_is_a_band_and_the_line_over_it_is_of_decided_rows() -> None:
+    tables = {"judge": on_nonsense(0.25, 0.3), "regex_naive": on_nonsense(0.2, 0.9)}
+    axes = orientation_figure(tables, "t", dict.fromkeys(tables, (0.215, 0.286))).axes[0]
+    (band,) = axes.patches
+    assert (band.get_y(), band.get_y() + band.get_height()) == pytest.approx((0.215, 0.286))
+    assert [list(line.get_ydata()) for line in axes.lines] == [[0.25, 0.3], [0.2, 0.9]]
+    assert "decided" in axes.get_ylabel()
+    names = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert names == ["judge", "regex_naive", "guessing: 0.215 to 0.286"]
+
+
+def test_readers_that_decide_on_other_items_have_bands_of_their_own() -> None:
+    tables = {"judge": on_nonsense(0.25, 0.3), "regex_naive": on_nonsense(0.2, 0.9)}
+    bands = {"judge": (0.1, 0.4), "regex_naive": (0.2, 0.3)}
+    axes = orientation_figure(tables, "t", bands).axes[0]
+    assert [p.get_facecolor()[:3] for p in axes.patches] == [
+        to_rgb(line.get_color()) for line in axes.lines
+    ]
+    assert axes.get_legend().get_texts()[-1].get_text().endswith("(regex_naive)")
+
+
+def test_ordinary_items_have_no_band_and_lines_of_all_rows() -> None:
+    axes = orientation_figure({"judge": on_nonsense(0.9, 0.9)}, "t").axes[0]
+    assert not axes.patches
+    assert list(axes.lines[0].get_ydata()) == [0.1, 0.1]
 
 
 def test_pyplot_is_left_alone() -> None:

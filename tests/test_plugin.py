@@ -126,6 +126,8 @@ def test_a_judged_evaluation_lands_in_mlflow(judge: FakeServer) -> None:
     assert result.metrics["judge/n_items"] == 2
     assert result.metrics["judge/consistency"] == 1
     assert result.metrics["judge/judge_error_rate"] == 0
+    # Other evaluators of the call name theirs without a group: none can replace one of ours.
+    assert all("/" in name for name in result.metrics)
     # "It has to be ..." starts with I and holds an a: the naive regex is somewhere else.
     assert result.metrics["judge/regex_naive_disagreement"] > 0
     run = run_of(result)

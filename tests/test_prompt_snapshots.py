@@ -11,10 +11,19 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from mlflow_mcq.prompt_settings import FewShotSettings
-from mlflow_mcq.protocols import PROTOCOLS, WORDINGS, Protocol, Style, few_shot, prompt_family
+from mlflow_mcq.protocols import (
+    PROTOCOLS,
+    PROTOCOLS_FOR_ALL,
+    WORDINGS,
+    Protocol,
+    Style,
+    few_shot,
+    prompt_family,
+)
 from mlflow_mcq.protocols import reads_of as reads
 from mlflow_mcq.records import Conversation, Item, Orientation
 
@@ -44,7 +53,11 @@ def conversations() -> Iterator[tuple[str, Conversation]]:
                     yield f"{name} {way} {k}-shot {language}", prompt.content
                     if isinstance(family, Protocol) and family.then is not None:
                         second = family.second(prompt, REPLY).content
-                        yield f"{name} {way} second turn {language}", second
+                        turn = f"second turn {k}-shot" if k else "second turn"
+                        yield f"{name} {way} {turn} {language}", second
+                    if name in PROTOCOLS_FOR_ALL and not k:
+                        asked = family(replace(ITEM, policy="all"), TURNED, chat=chat).content
+                        yield f"{name} {way} all right options {language}", asked
 
 
 def shown(content: Conversation) -> str:

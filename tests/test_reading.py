@@ -58,10 +58,28 @@ def test_where_no_row_can_be_read_nothing_is_measured() -> None:
         read_data(table({**GOOD, "answer": "F"}), Settings(on_bad_rows="skip"))
 
 
-def test_a_column_that_counts_in_two_ways_is_no_bad_row() -> None:
-    rows = [{**GOOD, "id": str(i), "answer": answer} for i, answer in enumerate("02")]
-    with pytest.raises(DataError, match="only count from"):
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        pytest.param(["0", "3"], "counting from", id="digits that fit one count each"),
+        pytest.param([1, 2, 3], "counting from", id="numbers from one, the last option last"),
+        pytest.param([3, 1, 2], "counting from", id="numbers from one, the last option first"),
+        pytest.param([1.0, 3.0], "counting from", id="floats, as a gap makes of a column"),
+        pytest.param(["1", "2", "3"], "more than one way", id="digits that nobody can place"),
+        pytest.param(["0", "1", "1"], "more than one way", id="digits, all but the first unclear"),
+    ],
+)
+def test_a_column_that_counts_in_two_ways_is_no_bad_row(answers: list[Any], said: str) -> None:
+    # Left out row by row, what remains would be read one option off, or have one gold in all.
+    rows = [
+        {**GOOD, "options": ["x", "y", "z"], "id": str(i), "answer": answer}
+        for i, answer in enumerate(answers)
+    ]
+    with pytest.raises(DataError, match=said):
         read_data(table(*rows), Settings(on_bad_rows="skip"))
+    from_one = Settings(on_bad_rows="skip", columns={"answer_as": "number"})
+    read = [row.item.gold for row in read_data(table(*rows), from_one).rows]
+    assert read == [int(answer) - 1 for answer in answers if int(answer)]
 
 
 def test_rows_without_an_id_keep_the_number_they_had() -> None:

@@ -320,9 +320,47 @@ def test_the_command_line_ends_with_a_table_and_the_way_to_the_ui(
 
 def test_names_are_no_markup() -> None:
     text = io.StringIO()
-    result = ArmResult("[red]x[/]", "r", {"judge/accuracy_lowest": 0.5}, "judge_unreliable")
+    result = ArmResult("[red]x[/]", "r", {"judge/other_rate": 0.5}, "judge_unreliable")
     show_results([result], Console(file=text, width=150))
     assert text.getvalue().count("[red]x[/]") == 2
+
+
+def shown_results(**metrics: float) -> str:
+    text = io.StringIO()
+    named = {name.replace("__", "/"): value for name, value in metrics.items()}
+    show_results([ArmResult("arm", "r", named, "none")], Console(file=text, width=150))
+    return text.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("metrics", "cells"),
+    [
+        pytest.param(
+            {"judge__accuracy": 0.5, "judge__other_rate": 0.25},
+            ["arm", "judge", "0.50", "-", "0.25", "-", "-", "-", "-"],
+            id="one orientation has no range",
+        ),
+        pytest.param(
+            {"judge__other_rate": 0.0, "judge__accuracy_lowest": 0.1, "judge__accuracy_highest": 1},
+            ["arm", "judge", "-", "-", "0.00", "-", "-", "-", "0.10-1.00"],
+            id="a range",
+        ),
+        pytest.param(
+            {"judge__judge_error_rate": 1.0},
+            ["arm", "judge", "-", "-", "-", "1.00", "-", "-", "-"],
+            id="every call failed",
+        ),
+    ],
+)
+def test_every_reader_has_a_line(metrics: dict[str, float], cells: list[str]) -> None:
+    (line,) = [line for line in shown_results(**metrics).splitlines() if "judge" in line]
+    assert line.split() == cells
+
+
+def test_guessing_is_said_where_the_set_is_nonsense() -> None:
+    band = {"judge__nonsense_accuracy": 0.3, "judge__chance_low": 0.2, "judge__chance_high": 0.29}
+    assert "guessing is 0.200 to 0.290: outside" in shown_results(**band)
+    assert "guessing" not in shown_results(judge__other_rate=0.5)
 
 
 SHIPPED = sorted((ROOT / "recipes").glob("*.yaml"))

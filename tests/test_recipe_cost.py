@@ -11,10 +11,12 @@ import pytest
 from fake_server import FakeServer, Script
 from tiny import PLAIN_TEMPLATE, byte_tokenizer
 
-from mlflow_mcq.engines.tokenizer import ReplyTokenizer
+from mlflow_mcq.datasets.frame import items_of
+from mlflow_mcq.datasets.reading import read_data
 from mlflow_mcq.errors import DataError
-from mlflow_mcq.experiment.cost import CHARACTERS_A_TOKEN, Cost, cost_of, said
+from mlflow_mcq.forecast import Asked, Cost, cost_of, said
 from mlflow_mcq.pipeline import requests_for
+from mlflow_mcq.prompt_count import CHARACTERS_A_TOKEN
 from mlflow_mcq.settings import Settings, read_settings
 
 COLOURS = ["red", "green", "blue"]
@@ -28,8 +30,10 @@ def settings(**given: Any) -> Settings:
     return read_settings(given)
 
 
-def cost(judged: bool = False, tokenizer: ReplyTokenizer | None = None, **given: Any) -> Cost:
-    return cost_of("one", FRAME, settings(**given), "my-org/m", judged, tokenizer)
+def cost(judged: bool = False, tokenizer: Any = None, **given: Any) -> Cost:
+    chosen = settings(**given)
+    rows = read_data(FRAME, chosen).rows
+    return cost_of("one", rows, chosen, Asked(tokenizer=tokenizer), judged)
 
 
 @pytest.mark.parametrize(
@@ -47,16 +51,13 @@ def test_prompts(given: dict[str, Any], n_prompts: int) -> None:
 
 
 def test_tokens_are_counted_where_a_tokenizer_is_at_hand() -> None:
-    from mlflow_mcq.datasets.frame import items_of
-    from mlflow_mcq.datasets.reading import read_data
-
     plain = settings(orientations="as-is")
     texts = [
         str(one.prompt.content)
         for one in requests_for(items_of(read_data(FRAME, plain).rows), plain, chat=False)
     ]
-    found = cost(tokenizer=ReplyTokenizer(byte_tokenizer()), orientations="as-is")
-    assert found.n_tokens == sum(len(text.encode()) for text in texts)
+    found = cost(tokenizer=byte_tokenizer(), orientations="as-is")
+    assert found.n_tokens == sum(1 + len(text.encode()) for text in texts)  # and BOS
     assert not found.estimate
     guessed = cost(orientations="as-is")
     assert guessed.n_tokens == -(-sum(map(len, texts)) // CHARACTERS_A_TOKEN)
@@ -64,8 +65,8 @@ def test_tokens_are_counted_where_a_tokenizer_is_at_hand() -> None:
 
 
 def test_the_chat_template_counts() -> None:
-    plain = cost(tokenizer=ReplyTokenizer(byte_tokenizer()), input_format="text")
-    chat = cost(tokenizer=ReplyTokenizer(byte_tokenizer(PLAIN_TEMPLATE)))
+    plain = cost(tokenizer=byte_tokenizer(), input_format="text")
+    chat = cost(tokenizer=byte_tokenizer(PLAIN_TEMPLATE))
     assert chat.n_tokens > plain.n_tokens
 
 

@@ -41,3 +41,11 @@ def test_numbers_of_the_judge_come_first_and_alarms_are_told() -> None:
     assert "0.625" in note
     assert "- **other_rate_up**: a\\|b. do this" in note
     assert "none" in summary_note(values, [])
+
+
+def test_guessing_is_told_where_there_is_a_band() -> None:
+    values = {"judge/accuracy": 0.3, "judge/nonsense_accuracy": 0.4, "judge/chance_low": 0.2}
+    assert "Guessing" not in summary_note(values, [])
+    note = summary_note(values | {"judge/chance_high": 0.3}, [])
+    assert "**Guessing**: read by judge, 0.400 of nonsense is right; guessing is 0.200" in note
+    assert "outside" in note

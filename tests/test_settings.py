@@ -158,9 +158,6 @@ def test_a_name_like_no_other_lists_all_legal_ones() -> None:
         pytest.param({"few_shot": {"path": "x", "k": 0}}, "few_shot.k", id="no examples"),
         pytest.param({"few_shot": {"path": "x"}}, "few_shot.k", id="how many examples"),
         pytest.param({"few_shot": {"k": 1}}, "few_shot", id="examples from nowhere"),
-        pytest.param(
-            {"several_gold": "all", "language": "fr"}, "language", id="sets in another language"
-        ),
         pytest.param({"few_shot": {"path": "x", "kk": 1}}, "few_shot.kk", id="few_shot's name"),
         pytest.param(
             {"few_shot": {"path": "x", "k": 1, "rows": [{"question": "?"}]}},
@@ -190,8 +187,8 @@ def test_a_name_like_no_other_lists_all_legal_ones() -> None:
         ),
         pytest.param(
             {"protocol": "options-last", "few_shot": {"path": "x", "k": 1}},
-            "few_shot",
-            id="examples with a first reply",
+            "few_shot.rationale",
+            id="examples without a first reply",
         ),
         pytest.param(
             {"protocol": "dashes", "template": "{question}{options}"}, "template", id="template"
@@ -391,6 +388,7 @@ MEASURED = {
 NOT_MEASURED = {
     "judge": JUDGE,
     "batch_size": 2,
+    "processes": 2,
     "table_rows": 10,
     "regex": {"parsers": "all"},
     "analogy": {"window": 4},

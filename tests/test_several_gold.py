@@ -14,11 +14,19 @@ from hypothesis import strategies as st
 from mlflow_mcq.errors import DataError, SettingsError
 from mlflow_mcq.graders import ALL_REGEX_GRADERS, grade
 from mlflow_mcq.graders.analogy import AnalogyGrader, unwinnable
+from mlflow_mcq.graders.strict_set import read_strict_set
 from mlflow_mcq.logprob import summarize_logprobs
 from mlflow_mcq.metrics import confusion, disagreement, summarize
 from mlflow_mcq.orientations import plan_for
 from mlflow_mcq.pipeline import data_digest
-from mlflow_mcq.protocols import PROTOCOLS, PROTOCOLS_FOR_ALL, Style, prompt_family
+from mlflow_mcq.protocols import (
+    PROTOCOLS,
+    PROTOCOLS_FOR_ALL,
+    WORDINGS,
+    WORDINGS_ALL,
+    Style,
+    prompt_family,
+)
 from mlflow_mcq.reader_settings import AnalogySettings
 from mlflow_mcq.reader_tables import unwinnable_frame
 from mlflow_mcq.records import Generation, Grade, Item, Orientation, Prompt, Reply, Verdict
@@ -422,6 +430,31 @@ def test_under_all_every_item_asks_for_one_or_more(protocol: str, chat: bool) ->
     # How many are right must not show.
     assert text(LIGHT_ALL) == text(replace(LIGHT_ALL, also_right=()))
     assert text(LIGHT) == text(replace(LIGHT, also_right=()))
+
+
+@pytest.mark.parametrize("language", WORDINGS)
+def test_every_language_asks_for_all_right_options_in_words_that_can_be_read(language: str) -> None:
+    words, asked = WORDINGS[language], WORDINGS_ALL[language]
+    for name in ("letters", "reasoned", "dashes"):
+        said = getattr(asked, name)
+        assert said == said.strip() != ""
+        assert said not in {getattr(words, name)} | {
+            getattr(other, name) for key, other in WORDINGS_ALL.items() if key != language
+        }
+        assert said.count("{labels}") == (name != "dashes")
+    # What the model is told to write is what the readers look for.
+    assert words.cue in asked.reasoned
+    assert words.phrase in asked.dashes
+    answer = words.cue + words.gap + "A, C"
+    assert read_strict_set(answer, GASES).slots == (0, 2)
+    assert read_settings({"several_gold": "all", "language": language}).language == language
+
+
+def test_a_language_of_ones_own_may_lack_such_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(WORDINGS, "xx", WORDINGS["en"])
+    assert read_settings({"language": "xx"}).language == "xx"
+    with pytest.raises(SettingsError, match=r"language: has no wording .* Use one of en, zh"):
+        read_settings({"language": "xx", "several_gold": "all"})
 
 
 def test_a_template_of_ones_own_is_left_alone() -> None:

@@ -43,6 +43,13 @@ def request(**changes: object) -> Request:
         pytest.param({}, Decoding(max_new_tokens=9), "m", id="another length"),
         pytest.param({}, Decoding(stop=("\n",)), "m", id="another stop"),
         pytest.param({}, Decoding(temperature=0.5), "m", id="sampled"),
+        pytest.param({}, Decoding(thinking=False), "m", id="without thinking"),
+        pytest.param(
+            {"content": (Message("system", "Be brief."), Message("user", "Which?"))},
+            Decoding(),
+            "m",
+            id="with a system message",
+        ),
     ],
 )
 def test_whatever_changes_a_row_changes_its_key(changes, decoding, model):
@@ -55,6 +62,15 @@ def test_the_seed_counts_only_where_lots_are_drawn():
 
     assert key(seed=1) == key(seed=2)
     assert key(seed=1, temperature=1.0) != key(seed=2, temperature=1.0)
+
+
+def test_rows_on_disk_are_found_by_later_versions():
+    chat = (Message("user", "hi \u2028"), Message("assistant", "x"))
+    sampled = Decoding(temperature=0.6, seed=3, stop=("\n\n",), top_p=0.9, thinking=True)
+    assert row_key("m é", request(), Decoding()).hex() == "ce73e20ea6b52d18f1084f0cf4525aaf"
+    assert (
+        row_key("m é", request(content=chat), sampled).hex() == "c39a8044e6c99f8beecf3c1381c2e935"
+    )
 
 
 def test_data_that_is_no_unicode_has_a_key_and_a_row(tmp_path):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 from mlflow_mcq.orientations import orientations_for
 from mlflow_mcq.protocols import prompt_family
 from mlflow_mcq.records import Generation, Grade, Item, Reply
-from mlflow_mcq.table import generations_frame, grades_frame, reading_frame, row_id
-from mlflow_mcq.tracking import capped
+from mlflow_mcq.table import first_rows, generations_frame, grades_frame, reading_frame, row_id
+from mlflow_mcq.tracking import capped, joined
 
 ITEM = Item("q", "Liquid?", ("copper", "mercury", "tin"), 1)
 
@@ -77,3 +81,22 @@ def test_a_capped_table_shows_the_telling_rows_first() -> None:
     frame = pd.DataFrame({"row": range(6)})
     telling = [False, False, False, True, False, True]
     assert capped(frame, 3, telling)["row"].tolist() == [3, 5, 0]
+
+
+def test_of_many_rows_the_telling_ones_are_chosen_first() -> None:
+    rows = [generation(turn) for turn in range(3)]
+    telling = {row_id(rows[2])}
+    assert first_rows(rows, 2, telling) == [rows[2], rows[0]]
+    grades = [Grade.unread(row, "judge", "x") for row in rows]
+    assert first_rows(iter(grades), 9, telling) == [grades[2], grades[0], grades[1]]
+
+
+@pytest.mark.parametrize("empty", [0, 1], ids=["no tokens in the first part", "none later"])
+def test_a_table_in_parts_is_the_table(empty: int, tmp_path: Path) -> None:
+    rows = [generation(0), generation(1)]
+    rows[empty] = replace(rows[empty], reply=Reply("tin"))
+    generations_frame(rows).to_parquet(tmp_path / "whole.parquet", index=False)
+    parts = joined(generations_frame([row]) for row in rows)
+    pq.write_table(parts, tmp_path / "parts.parquet")
+    whole, again = (pd.read_parquet(tmp_path / f"{name}.parquet") for name in ("whole", "parts"))
+    pd.testing.assert_frame_equal(whole, again)

@@ -62,6 +62,21 @@ def test_each_row_ends_with_the_options_and_holds_the_first_reply(speaks_chat: b
         assert all(option in text for option in answer.prompt.item.options)
 
 
+@pytest.mark.parametrize("speaks_chat", [True, False])
+def test_examples_stand_before_both_turns(speaks_chat: bool) -> None:
+    rows = [
+        {"question": f"Example {n}?", "options": ["p", "q"], "answer": "A", "why": f"Since {n}."}
+        for n in range(3)
+    ]
+    shots = {"rows": rows, "k": 2, "rationale": "why"}
+    chat = Thinker(speaks_chat)
+    _, answers = run(chat, few_shot=shots)
+    for answer in answers:
+        text = str(answer.prompt.content)
+        assert [text.count(word) for word in ("Example ", "Since ", "Thought ")] == [2, 2, 1]
+        assert text.rindex("Since ") < text.index(answer.prompt.item.question)
+
+
 def test_the_first_turn_is_asked_once_for_all_orientations_of_an_item() -> None:
     chat = Thinker()
     _, answers = run(chat, repeats=2)

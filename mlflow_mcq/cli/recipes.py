@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sysconfig
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from mlflow_mcq.cli.options import over_the_recipe
 from mlflow_mcq.cli.said import Outcome, spoken
 from mlflow_mcq.errors import SettingsError
 
-__all__ = ["generate", "recipes", "run", "shipped"]
+__all__ = ["cost", "generate", "recipes", "run", "shipped"]
 
 
 def shipped() -> dict[str, Path]:
@@ -97,6 +98,27 @@ def _make_rows(recipe: str, given: dict[str, str]) -> tuple[Any, bool]:
     is_main = present_ranks().is_main
     leave_ranks()
     return made, is_main
+
+
+@click.command()
+@click.argument("recipe")
+@over_the_recipe
+@click.option(
+    "--probe", default=0, metavar="N",
+    help="Prompts to try on models loaded here, for seconds and memory; 0 for none.",
+)  # fmt: skip
+@spoken
+def cost(recipe: str, probe: int, **given: str) -> Outcome:
+    """Count what RECIPE will take: prompts, tokens, calls of a judge. Nobody is asked.
+
+    \b
+    mlflow-mcq cost my.yaml --probe 8
+    """
+    from mlflow_mcq.recipe import load_recipe, recipe_costs
+    from mlflow_mcq.terminal import show_costs
+
+    costs = recipe_costs(load_recipe(found(recipe), given), probe=probe)
+    return Outcome([asdict(one) for one in costs], lambda: show_costs(costs))
 
 
 @click.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 
@@ -13,7 +14,7 @@ from mlflow_mcq.errors import McqError
 __all__ = ["COMMANDS", "cli", "main"]
 
 COMMANDS = (
-    recipes.run, recipes.generate, recipes.recipes,
+    recipes.run, recipes.cost, recipes.generate, recipes.recipes,
     arms.compare, arms.regrade, arms.ui_hint,
     texts.grade, texts.exam, texts.lint,
 )  # fmt: skip
@@ -49,8 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except click.Abort:
-        click.echo("interrupted", err=True)
+    except (click.Abort, KeyboardInterrupt):
+        same = shlex.join([sys.executable, "-m", "mlflow_mcq", *args])
+        click.echo(f"interrupted; to go on, run the same again:\n  {same}", err=True)
         return 130
     except McqError as error:
         click.echo(f"error: {error}", err=True)

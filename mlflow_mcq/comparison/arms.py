@@ -146,10 +146,7 @@ def _read(run: Any) -> StoredArm:
 
 
 def _alarms(run_id: str) -> tuple[Alarm, ...]:
-    try:
-        table = stored_json(run_id, "mcq_alarms.json")
-    except DataError:
-        return ()
+    table = stored_json(run_id, "mcq_alarms.json", missing={"columns": [], "data": []})
     rows = [dict(zip(table["columns"], row, strict=True)) for row in table["data"]]
     names = ("name", "rule", "found", "next_step")
     return tuple(Alarm(*(str(row.get(name) or "") for name in names)) for row in rows)

@@ -25,7 +25,7 @@ from mlflow_mcq.comparison.page import PageData, render_page
 from mlflow_mcq.comparison.traces import log_traces
 from mlflow_mcq.errors import SettingsError
 from mlflow_mcq.run_note import NOTE, with_section
-from mlflow_mcq.tracking import RunLog, capped
+from mlflow_mcq.tracking import RunLog, capped, legal_names
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -247,8 +247,9 @@ def _figures(
 def _metrics(found: Sequence[Contrast]) -> dict[str, float]:
     """Differences, grouped by kind on MLflow's chart page: one bar an arm."""
     values: dict[str, float] = {}
+    names = legal_names((one.treatment.name for one in found), flat=True)
     for one in found:
-        arm = one.treatment.name.replace("/", "_").replace("..", "_")
+        arm = names[one.treatment.name]
         for name, shift in one.facts.shifts.items():
             values |= {f"{k}/{arm}": v for k, v in shift.numbers(name).items()}
         values[f"p_value/{arm}"] = one.settled.p_holm

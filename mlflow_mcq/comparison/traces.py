@@ -58,7 +58,9 @@ def log_traces(
         try:
             n_logged += _log_arm(arm, grader, keys)
         except (MlflowException, NotImplementedError) as error:
-            _log.warning("rows of %s are not logged as traces: %s", arm.name, error)
+            # A file store says nothing but the name of its error.
+            why = str(error) or f"the store keeps none ({type(error).__name__})"
+            _log.warning("rows of %s are not logged as traces: %s", arm.name, why)
     return n_logged
 
 

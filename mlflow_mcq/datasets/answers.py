@@ -42,9 +42,19 @@ class Counting:
 
     Attributes:
         seen: Row by reading, ``index`` (from 0) or ``number`` (from 1).
+        unclear: A row fits both, and nothing but the user can say which is meant.
     """
 
     seen: dict[str, str] = field(default_factory=dict)
+    unclear: bool = False
+
+    @property
+    def whole_column(self) -> bool:
+        """Whether what is wrong is the column's fault and no single row's.
+
+        Rows left out one by one would leave those whose gold happens to stand first or last.
+        """
+        return self.unclear or len(self.seen) > 1
 
     def note(self, names: set[str], value: object, who: str) -> None:
         """Take note of the readings that fit a row.
@@ -61,8 +71,8 @@ class Counting:
         if other is not None:
             raise DataError(
                 who,
-                f"the answer can only count from {'zero' if name == 'index' else 'one'}, the "
-                f"one of {other} only from {'one' if name == 'index' else 'zero'}",
+                f"the answer is read as counting from {'zero' if name == 'index' else 'one'}, "
+                f"that of {other} as counting from {'one' if name == 'index' else 'zero'}",
                 value,
                 f"Set columns.answer_as to {_MODES}.",
             )
@@ -105,12 +115,9 @@ def read_answer(
             counting.note({name for name, _ in found}, value, who)
         return options[0]
     if not options:
-        raise DataError(
-            who,
-            "the answer names none of the options",
-            value,
-            f"Labels {list(key.labels)}, options {list(key.options)}; columns.answer_as = {mode}.",
-        )
+        raise _no_option(value, key, mode, who, counting)
+    if counting is not None and {name for name, _ in found} == {"index", "number"}:
+        counting.unclear = True
     readings = ", ".join(f"{name} -> option {index}" for name, index in sorted(found))
     raise DataError(
         who,
@@ -118,6 +125,19 @@ def read_answer(
         value,
         f"Set columns.answer_as to {_MODES}, or make the option texts differ.",
     )
+
+
+def _no_option(
+    value: object, key: AnswerKey, mode: str, who: str, counting: Counting | None
+) -> DataError:
+    hint = f"Labels {list(key.labels)}, options {list(key.options)}; columns.answer_as = {mode}."
+    if mode == "auto" and list(_numbers(_as_text(value, who), key)):
+        # Just one too many for an index: the column counts from one, and every other row of
+        # it would be read one option too far.
+        if counting is not None:
+            counting.note({"number"}, value, who)
+        hint += " Numbers count from zero; columns.answer_as: number counts from one."
+    return DataError(who, "the answer names none of the options", value, hint)
 
 
 def _as_text(value: object, who: str) -> str:
@@ -134,7 +154,7 @@ def _as_text(value: object, who: str) -> str:
 
 def _letters(text: str, key: AnswerKey) -> Iterable[int]:
     exact = [i for i, label in enumerate(key.labels) if label == text]
-    return exact or [i for i, label in enumerate(key.labels) if label == text.upper()]
+    return exact or [i for i, label in enumerate(key.labels) if label.upper() == text.upper()]
 
 
 def _indices(text: str, key: AnswerKey) -> Iterable[int]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 
 from mlflow_mcq.errors import DataError
 
@@ -32,13 +33,13 @@ def load_frame(path: str | Path) -> pd.DataFrame:
             f"data file {path.name!r}",
             "has an unknown ending",
             path.suffix,
-            f"Known: {', '.join(_READERS)}.",
+            f"Known: {', '.join(_READERS)}. Word pairs are data: {{analogy: {{pairs: ...}}}}.",
         )
     if not path.is_file():
         raise DataError("data file", "does not exist", str(path))
     try:
         return reader(path)
-    except (ValueError, OSError) as error:
+    except _BROKEN as error:
         raise DataError(f"data file {path.name!r}", f"cannot be read ({error})") from error
 
 
@@ -116,9 +117,24 @@ def _csv(path: Path) -> pd.DataFrame:
             raise ValueError("a row has more fields than the header") from error
 
 
+def _parquet(path: Path) -> pd.DataFrame:
+    try:
+        return pd.read_parquet(path)
+    except (TypeError, AttributeError, LookupError) as error:
+        # pandas trusts the notes that it once left in the file.
+        raise ValueError(f"its notes are damaged: {type(error).__name__}") from error
+
+
+_BROKEN = (
+    ValueError,
+    OSError,
+    RecursionError,  # a million brackets
+    csv.Error,
+    pa.ArrowException,
+)
 _READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
     ".jsonl": _jsonl,
     ".json": _json,
     ".csv": _csv,
-    ".parquet": pd.read_parquet,
+    ".parquet": _parquet,
 }

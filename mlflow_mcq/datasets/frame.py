@@ -109,7 +109,7 @@ def read_rows(
         except DataError as error:
             # A column that counts from zero and from one is no fault of one row: left out
             # row by row, whichever stood first would decide how the rest is read.
-            if bad is None or len(counting.seen) > 1:
+            if bad is None or counting.whole_column:
                 raise
             bad[position] = error
     return rows
@@ -237,8 +237,10 @@ def _read_options(cell: object, who: str) -> tuple[list[str], tuple[str, ...]]:
     labels: tuple[str, ...] = ()
     if isinstance(cell, Mapping):
         parts = cell if {"text", "label"} <= set(cell) else None
-        if parts is None and set(cell) == set(letters_for(len(cell))):
-            cell = {letter: cell[letter] for letter in letters_for(len(cell))}  # C, A, B
+        # C, A, B, or c, a, b
+        letters = [letter.lower() for letter in letters_for(len(cell))]
+        if parts is None and {*cell} in ({*letters_for(len(cell))}, {*letters}):
+            cell = dict(sorted(cell.items(), key=lambda pair: letters.index(pair[0].lower())))
         labels = tuple(map(str, parts["label"] if parts else cell.keys()))
         cell = list(parts["text"] if parts else cell.values())
     if not isinstance(cell, (list, tuple, np.ndarray)):

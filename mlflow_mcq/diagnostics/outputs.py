@@ -28,6 +28,7 @@ size of differences that people publish. Scripts are mixed, and long answers cut
 then by sound models as well, hence 5 %."""
 
 _SAMPLES = 5
+_EITHER_END = 100_000
 _TAIL = 400
 _LOOP_TIMES, _LOOP_CHARS = 4, 60
 _FEWEST_CHARS = 20
@@ -147,10 +148,14 @@ def kind_of_damage(text: str, prompt: str = "") -> str:
     * ``off_language``: most letters, and at least 10, are of a script that the prompt does
       not have. A lone Latin label under a Chinese question is not enough.
 
+    Of a text of over 200,000 characters the first and the last half of these are looked at.
+
     Example:
         >>> kind_of_damage("so it is so it is " * 10), kind_of_damage("B) the Sun")
         ('loop', '')
     """
+    if len(text) > 2 * _EITHER_END:
+        text = f"{text[:_EITHER_END]}\n{text[-_EITHER_END:]}"
     for kind, rule in _KINDS:
         if rule(text, prompt):
             return kind

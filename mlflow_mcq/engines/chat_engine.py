@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from mlflow_mcq.doors import Chat
 from mlflow_mcq.errors import ModelError
 from mlflow_mcq.records import Decoding, Generation, Query, Reply, Request
+from mlflow_mcq.spent import Spent
 
 __all__ = ["ChatEngine", "row_name"]
 
@@ -37,12 +38,14 @@ class ChatEngine:
     Attributes:
         fingerprint: Of the chat.
         speaks_chat: Of the chat.
+        spent: What its rows have taken so far.
     """
 
     def __init__(self, chat: Chat, on_error: Callable[[Request, str], None] | None = None) -> None:
         self.chat = chat
         self.fingerprint: str = chat.fingerprint
         self.speaks_chat: bool = chat.speaks_chat
+        self.spent = Spent()
         self._on_error = on_error
 
     def generate(self, requests: Sequence[Request], decoding: Decoding) -> Iterator[Generation]:
@@ -57,7 +60,7 @@ class ChatEngine:
         queries = [Query(r.prompt.content, r.seed(decoding.seed)) for r in requests]
         waiting = set(range(len(queries)))
         failed: list[tuple[Request, str]] = []
-        for place, reply in self.chat.ask(queries, decoding):
+        for place, reply in self._counted(queries, decoding):
             waiting.discard(place)
             request = requests[place]
             if reply.text is None:
@@ -70,6 +73,21 @@ class ChatEngine:
             yield self._generation(requests[place], Reply(None, failed[-1][1]))
         if failed and len(failed) == len(requests):
             raise _failure(failed, len(requests))
+
+    def _counted(self, queries: Sequence[Query], decoding: Decoding) -> Iterator[tuple[int, Reply]]:
+        """The replies as they come; what they took is entered at the end."""
+        before: int | None = getattr(self.chat, "prefilled", None)
+        n_rows = prompt_tokens = generated = 0
+        try:
+            for place, reply in self.chat.ask(queries, decoding):
+                n_rows += 1
+                prompt_tokens += reply.n_prompt_tokens
+                generated += reply.n_tokens
+                yield place, reply
+        finally:  # also where a row cannot be kept and the others are never asked for
+            after: int | None = getattr(self.chat, "prefilled", None)
+            read = None if before is None or after is None else after - before
+            self.spent += Spent(n_rows, prompt_tokens, read, generated)
 
     def _generation(self, request: Request, reply: Reply) -> Generation:
         return Generation(request.prompt, request.repeat, reply, engine=self.fingerprint)

@@ -101,7 +101,10 @@ def _own_generate(model: Any) -> str:
 
 
 def _compiled(model: Any) -> str:
-    return "it is compiled, and each batch would compile it anew" * hasattr(model, "_orig_mod")
+    # `torch.compile(model)` wraps it, `model.compile()` marks it.
+    marked = getattr(model, "_compiled_call_impl", None) is not None
+    compiled = marked or hasattr(model, "_orig_mod")
+    return "it is compiled, and each batch would compile it anew" * compiled
 
 
 def _spread(model: Any) -> str:

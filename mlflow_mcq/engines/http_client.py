@@ -59,12 +59,14 @@ class Address:
         key: Sent as the bearer; None sends ``none``, as servers without keys expect.
         timeout_s: Seconds of one try, from the connection to the last byte.
         max_retries: Further tries of a call whose fault may pass.
+        key_header: Header that carries the key alone; empty sends it as the bearer.
     """
 
     url: str
     key: str | None
     timeout_s: float
     max_retries: int
+    key_header: str = ""
 
     def path(self, name: str) -> str:
         """The URL of an endpoint, without credentials.
@@ -84,8 +86,11 @@ class Address:
         user, _, _ = urlsplit(self.url).netloc.rpartition("@")
         bearer = f"Bearer {self.key or 'none'}"
         basic = b64encode(unquote(user).encode()).decode()
+        authorization = {"Authorization": f"Basic {basic}" if user else bearer}
+        if self.key_header and not user:
+            authorization = {self.key_header: self.key} if self.key else {}
         sent = {
-            "Authorization": f"Basic {basic}" if user else bearer,
+            **authorization,
             "Content-Type": "application/json",
             "Accept": "application/json",
             "User-Agent": "mlflow-mcq",

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from mlflow_mcq.doors import Chat
 from mlflow_mcq.engines.chat_engine import ChatEngine
 from mlflow_mcq.records import Decoding, Generation, Reply, Request
+from mlflow_mcq.spent import Spent
 from mlflow_mcq.store.row_key import row_key
 from mlflow_mcq.store.row_store import RowStore
 
@@ -74,6 +75,11 @@ class KeptEngine:
         self.n_found = 0
         self._engine = engine
         self._rows = rows
+
+    @property
+    def spent(self) -> Spent:
+        """What the rows that were made have taken so far."""
+        return self._engine.spent
 
     def generate(self, requests: Sequence[Request], decoding: Decoding) -> Iterator[Generation]:
         """Yield the rows that are there, then the others as they are made and kept.

@@ -146,6 +146,7 @@ class LabelScorer:
             start += len(batch)
 
     def _tried(self, batch: list[_Row]) -> list[list[float]] | None:
+        self._chat.ready()
         return within_memory(lambda: self._forward(batch))
 
     def _forward(self, batch: list[_Row]) -> list[list[float]]:

@@ -5,7 +5,7 @@ The model and its tokenizer belong to the user: both are left exactly as they we
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,14 +16,16 @@ from mlflow_mcq.engines.decoding import (
     generation_config,
     samplers,
 )
+from mlflow_mcq.engines.encoding import encode
 from mlflow_mcq.engines.memory import within_memory
 from mlflow_mcq.engines.prefix import SharedPrefix, families
 from mlflow_mcq.engines.roads import Road, RoadChoice
 from mlflow_mcq.engines.tokenizer import control_tokens
-from mlflow_mcq.engines.weights import longest_text, weights_fingerprint, weights_origin
+from mlflow_mcq.engines.weights import longest_text, weights_fingerprint
 from mlflow_mcq.engines.work import Work
 from mlflow_mcq.errors import ModelError
-from mlflow_mcq.records import Decoding, Message, Query, Reply
+from mlflow_mcq.local_settings import LocalSettings
+from mlflow_mcq.records import Decoding, Query, Reply
 
 __all__ = ["LocalChat", "load_local", "load_weights"]
 
@@ -56,8 +58,11 @@ class LocalChat:
         deterministic: Always True: sampling is seeded row by row.
         speaks_chat: The tokenizer has a chat template.
         control_tokens: Texts that must not reach it from data.
+        prefilled: Prompt tokens read so far; what rows share counts once. Self-checks are
+            not counted.
         origin: Where the weights were read; empty for a model that its owner has in memory,
             and may change, or hang hooks on, between two rows.
+        settings: How the weights were loaded; None for a model in its owner's memory.
 
     Raises:
         ModelError: ``model`` cannot generate.
@@ -79,11 +84,16 @@ class LocalChat:
         self._choice = RoadChoice(model, tokenizer, self.padded)
         self.road: Road | None = None
         self.origin = ""
+        self.prefilled = 0
+        self.settings: LocalSettings | None = None
         self.speaks_chat: bool = bool(getattr(tokenizer, "chat_template", None))
         self.control_tokens: tuple[str, ...] = control_tokens(tokenizer)
         self.fingerprint: str = weights_fingerprint(
             model, getattr(tokenizer, "chat_template", None)
         )
+
+    def ready(self) -> None:
+        """Have the weights as this chat knows them, where others use them too."""
 
     def ask(self, queries: Sequence[Query], decoding: Decoding) -> Iterator[tuple[int, Reply]]:
         """Answer on the fast road where it is shown to be exact, batch by batch elsewhere.
@@ -131,12 +141,16 @@ class LocalChat:
             else:
                 end = len(one.new) if one.stopped else None
                 yield from _each(row, self._reply(row, one.new, eos, end))
+        # The last token of each prompt is read in the first step of decoding.
+        self.prefilled += generator.tally.read + len(rows)
 
     def _in_batches(self, rows: list[_Row], decoding: Decoding) -> Iterator[tuple[int, Reply]]:
         rows.sort(key=lambda row: len(row.ids), reverse=True)
         prefix = self._shared(rows, decoding)
         if prefix is not None and self.road is not None:
             self.road = Road("prefix", self.road.reason)
+        n_shared = len(prefix.ids) if prefix is not None else 0
+        self.prefilled += n_shared
         size, start = self.batch_size, 0
         while start < len(rows):
             batch = rows[start : start + size]
@@ -146,6 +160,7 @@ class LocalChat:
                 continue
             for row, reply in zip(batch, replies or [_out_of_memory(batch[0])], strict=True):
                 yield from _each(row, reply)
+            self.prefilled += sum(len(row.ids) - n_shared for row in batch)
             start += len(batch)
 
     def _shared(self, rows: list[_Row], decoding: Decoding) -> SharedPrefix | None:
@@ -248,51 +263,7 @@ class LocalChat:
         Raises:
             ModelError: Chat messages for a tokenizer that has no chat template.
         """
-        if isinstance(query.content, str):
-            # The tokenizer adds its own BOS here: a base model without it is another model.
-            sent, special = query.content, True
-        else:
-            try:
-                # The template writes BOS itself: the tokenizer must not add a second one.
-                sent, special = self._render(query.content, decoding.thinking), False
-            except ModelError:
-                raise
-            except Exception as error:  # noqa: BLE001  a template is anybody's program
-                return "", [], f"chat template: {type(error).__name__}: {error}"
-        ids = list(self.tokenizer(sent, add_special_tokens=special)["input_ids"])
-        return sent, ids, "" if ids else "the prompt has no tokens"
-
-    def _render(self, messages: tuple[Message, ...], thinking: bool | None) -> str:
-        if not self.speaks_chat:
-            raise ModelError(
-                "tokenizer",
-                "has no chat template, so chat messages cannot be put into text",
-                getattr(self.tokenizer, "name_or_path", ""),
-                "Send plain text, or set tokenizer.chat_template.",
-            )
-        switch = {} if thinking is None else {"enable_thinking": thinking}
-
-        def render(messages: tuple[Message, ...]) -> str:
-            said = [{"role": m.role, "content": m.content} for m in messages]
-            return str(
-                self.tokenizer.apply_chat_template(
-                    said, tokenize=False, add_generation_prompt=True, **switch
-                )
-            )
-
-        if len(messages) < 2 or messages[0].role != "system":
-            return render(messages)
-        try:
-            sent = render(messages)
-        except Exception:  # noqa: BLE001  templates refuse a system role in their own ways
-            return render(_without_system(messages))
-        # Some templates drop a system message without a word.
-        return sent if messages[0].content.strip() in sent else render(_without_system(messages))
-
-
-def _without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    system, first, *rest = messages
-    return (Message(first.role, f"{system.content}\n\n{first.content}"), *rest)
+        return encode(self.tokenizer, query.content, decoding.thinking)
 
 
 def _each(row: _Row, reply: Reply) -> Iterator[tuple[int, Reply]]:
@@ -308,7 +279,7 @@ def _out_of_memory(row: _Row) -> Reply:
 
 
 def load_local(path_or_name: str, batch_size: int = 8) -> LocalChat:
-    """Load a model and its tokenizer from a folder or a hub name.
+    """Load a model and its tokenizer from a folder or a hub name, with nothing else set.
 
     Code that comes with a checkpoint is never run.
 
@@ -319,23 +290,20 @@ def load_local(path_or_name: str, batch_size: int = 8) -> LocalChat:
     Raises:
         ModelError: Nothing is there, or it is not a causal language model.
     """
-    from accelerate import PartialState
+    from mlflow_mcq.engines.loading import Base
 
-    device = PartialState().device
-    # float32 on a CPU: half precision is slow there and moves near ties.
-    dtype = "float32" if device.type == "cpu" else "auto"
-    model, tokenizer = load_weights(path_or_name, dtype)
-    chat = LocalChat(model.to(device), tokenizer, batch_size)
-    chat.origin = weights_origin(path_or_name, model)
-    return chat
+    return Base(LocalSettings(path=path_or_name)).chat(None, batch_size)
 
 
-def load_weights(path_or_name: str, dtype: str, **options: Any) -> tuple[Any, Any]:
-    """A model in evaluation mode and its tokenizer, on the CPU.
+def load_weights(
+    path_or_name: str, dtype: str, for_model: Mapping[str, Any] | None = None, **options: Any
+) -> tuple[Any, Any]:
+    """A model in evaluation mode and its tokenizer, on the CPU unless ``for_model`` says else.
 
     Args:
         path_or_name: Folder or hub name.
         dtype: A torch dtype by name, or ``auto``.
+        for_model: Further options of the model's ``from_pretrained``.
         options: Further options of both ``from_pretrained``.
 
     Raises:
@@ -348,7 +316,7 @@ def load_weights(path_or_name: str, dtype: str, **options: Any) -> tuple[Any, An
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(path_or_name, **options)
         model = transformers.AutoModelForCausalLM.from_pretrained(
-            path_or_name, **{argument: dtype}, **options
+            path_or_name, **{argument: dtype}, **(for_model or {}), **options
         )
     except (OSError, ValueError, ImportError) as error:
         raise ModelError(

@@ -8,11 +8,11 @@ import os
 import queue
 import threading
 from base64 import b64encode
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 from mlflow_mcq.engines.http_client import Address, HttpClient, connected
 from mlflow_mcq.engines.pace import Breaker, CallError, Pace
@@ -21,7 +21,7 @@ from mlflow_mcq.errors import SettingsError
 from mlflow_mcq.records import DOWN, Decoding, Query, Reply
 from mlflow_mcq.settings import shown_url
 
-__all__ = ["OpenAIChat"]
+__all__ = ["OpenAIChat", "request_options"]
 
 _SHORTEST_KEY = 8
 """Shorter secrets are words that a model may well say."""
@@ -49,6 +49,8 @@ class OpenAIChat:
         max_retries: Further tries on 408, 409, 429, 5xx, broken connections and replies that
             are no completion; each waits as long as the server asks in ``Retry-After``.
         speaks_chat: False for servers that know only plain completions.
+        key_header: Header of the key where it is no bearer (``api-key`` for Azure OpenAI).
+        query: Added to the URL of every call (``{"api-version": ...}`` for Azure OpenAI).
 
     Attributes:
         url: The server, without credentials.
@@ -71,6 +73,8 @@ class OpenAIChat:
         max_retries: int = 5,
         *,
         speaks_chat: bool = True,
+        key_header: str | None = None,
+        query: Mapping[str, str] | None = None,
     ) -> None:
         self.model = model
         self.url = shown_url(base_url)
@@ -93,10 +97,12 @@ class OpenAIChat:
         self.timeout_s = timeout_s
         self.max_retries = max_retries
         self.speaks_chat: bool = speaks_chat
-        self._base_url = base_url
+        self._base_url = _with_query(base_url, query or {})
+        self._key_header = key_header or ""
         self._limit_name = "max_tokens"
         self._window: float | None = None  # what the server bore last
         self._given_up = False
+        self._ends: list[Callable[[], None]] = []
         self._key()
         name = "\x1f".join((model, self.url, str(speaks_chat)))
         self.fingerprint: str = hashlib.sha256(name.encode()).hexdigest()[:12]
@@ -127,9 +133,23 @@ class OpenAIChat:
         answers: queue.SimpleQueue[tuple[int, T] | None] = queue.SimpleQueue()
         with _background_loop() as loop:
             work = asyncio.run_coroutine_threadsafe(self._each(queries, one, answers), loop)
-            while (answer := answers.get()) is not None:
-                yield answer
-            work.result()
+
+            def end() -> None:
+                work.cancel()
+                answers.put(None)  # work that had not begun says nothing at its end
+
+            self._ends.append(end)
+            try:
+                while (answer := answers.get()) is not None:
+                    yield answer
+                work.result()
+            finally:
+                self._ends.remove(end)
+
+    def stop(self) -> None:
+        """End all calls under way, from any thread; whoever waits gets a `CancelledError`."""
+        for end in [*self._ends]:
+            end()
 
     async def _each(
         self,
@@ -197,7 +217,7 @@ class OpenAIChat:
     async def _create(
         self, client: HttpClient, query: Query, decoding: Decoding, more: dict[str, Any]
     ) -> dict[str, Any]:
-        options = {"model": self.model, **_options(decoding, query.seed), **more}
+        options = {"model": self.model, **request_options(decoding, query.seed), **more}
         if isinstance(query.content, str):
             return await client.post("completions", {"prompt": query.content, **options})
         messages = [{"role": m.role, "content": m.content} for m in query.content]
@@ -205,7 +225,9 @@ class OpenAIChat:
 
     @asynccontextmanager
     async def _client(self) -> AsyncIterator[HttpClient]:
-        address = Address(self._base_url, self._key(), self.timeout_s, self.max_retries)
+        address = Address(
+            self._base_url, self._key(), self.timeout_s, self.max_retries, self._key_header
+        )
         # One that was given up is asked by one caller first.
         pace = Pace(self.concurrency, 1 if self._given_up else self._window)
         breaker = Breaker(wary=self._given_up)
@@ -240,11 +262,18 @@ class OpenAIChat:
         user = parts.netloc.rpartition("@")[0]
         found = {key, user, parts.username, parts.password, parts.query, unquote(user)}
         found |= {unquote(parts.password or ""), b64encode(unquote(user).encode()).decode()}
-        found |= {value for _, value in parse_qsl(parts.query)}
+        # A date of an interface is no secret, and may well stand in an answer.
+        found |= {value for name, value in parse_qsl(parts.query) if name != "api-version"}
         return sorted((secret for secret in found if secret), key=len, reverse=True)
 
 
-def _options(decoding: Decoding, seed: int) -> dict[str, Any]:
+def _with_query(url: str, query: Mapping[str, str]) -> str:
+    parts = urlsplit(url)
+    whole = urlencode([*parse_qsl(parts.query, keep_blank_values=True), *query.items()])
+    return urlunsplit(parts._replace(query=whole)) if query else url
+
+
+def request_options(decoding: Decoding, seed: int) -> dict[str, Any]:
     """The user's decoding as fields of a request."""
     options: dict[str, Any] = {"temperature": decoding.temperature}
     if decoding.temperature > 0:

@@ -9,7 +9,7 @@ from mlflow_mcq.engines.chat_engine import row_name
 from mlflow_mcq.errors import ModelError
 from mlflow_mcq.records import Conversation, Decoding, Generation, Reply, Request
 
-__all__ = ["OUTPUT_COLUMNS", "CallableEngine", "is_raw_transformers"]
+__all__ = ["OUTPUT_COLUMNS", "CallableEngine", "answer_text", "is_raw_transformers"]
 
 OUTPUT_COLUMNS = (
     "prediction",
@@ -174,7 +174,7 @@ def _answer_column(frame: Any, batch: Sequence[Request], column: str | None) -> 
 def _text(value: Any, request: Request) -> str:
     if isinstance(value, str):
         return str(value)
-    said = _completion_text(value)
+    said = answer_text(value)
     if said is None:
         raise ModelError(
             "function",
@@ -185,7 +185,7 @@ def _text(value: Any, request: Request) -> str:
     return said
 
 
-def _completion_text(value: Any) -> str | None:
+def answer_text(value: Any) -> str | None:
     """The text of a chat completion, of an agent's messages or of a response; else None."""
     choices = _part(value, "choices")
     if isinstance(choices, list | tuple) and choices:

@@ -71,7 +71,8 @@ class RoadChoice:
     def __init__(self, model: Any, tokenizer: Any, padded: Callable[..., tuple[Any, Any]]) -> None:
         self._model, self._tokenizer, self._padded = model, tokenizer, padded
         # A beginning that is held takes code of its own: each kind is checked at its first use.
-        self._checked: dict[bool, str] = {}
+        # Hooks may come and go between two calls, and decide whether rows may lie packed.
+        self._checked: dict[tuple[bool, tuple[int, ...]], str] = {}
 
     def refusal(self, rows: Sequence[list[int]], decoding: Decoding) -> str:
         """Why these rows must not take the fast road; empty where they may.
@@ -84,11 +85,12 @@ class RoadChoice:
             return found
         sample = _sample(rows)
         held = families_of([row[:-1] for row in sample])[0].n_shared > 0 if sample else False
-        if held not in self._checked:
+        kind = (held, _hooks(self._model))
+        if kind not in self._checked:
             if len(rows) < _FEW:
                 return f"{len(rows)} rows are too few to pay for a check"
-            self._checked[held] = self._check(sample)
-        return self._checked[held]
+            self._checked[kind] = self._check(sample)
+        return self._checked[kind]
 
     def generator(self, decoding: Decoding, watch: Any = None) -> RotatedGenerator:
         """The fast road itself."""
@@ -161,6 +163,16 @@ def disagreement(plain: Sequence[torch.Tensor], fast: Sequence[torch.Tensor]) ->
         if one.argmax() != other.argmax():
             break
     return worst
+
+
+def _hooks(model: Any) -> tuple[int, ...]:
+    """The hooks that hang on a model, by torch's own numbers for them."""
+    return tuple(
+        number
+        for module in model.modules()
+        for hooks in (module._forward_pre_hooks, module._forward_hooks)
+        for number in hooks
+    )
 
 
 def _sample(rows: Sequence[list[int]]) -> list[list[int]]:

@@ -39,7 +39,7 @@ from mlflow_mcq.engines.weights import cache_name, forward_names
 from mlflow_mcq.engines.work import Ended, Tally, Work
 from mlflow_mcq.records import Decoding
 
-__all__ = ["RotatedGenerator"]
+__all__ = ["RotatedGenerator", "most_rows"]
 
 _MOST_SLOTS, _MOST_SLOTS_ELSEWHERE = {"cpu": 96}, 512
 _PACK = {"cpu": 1024}
@@ -103,7 +103,7 @@ class RotatedGenerator:
         self._cache_name = cache_name(model)
         self.tally = Tally()
         self.n_slots = 0
-        self._cap = _MOST_SLOTS.get(self._device.type, _MOST_SLOTS_ELSEWHERE)
+        self._cap = most_rows(self._device.type)
         # The beginning that is held, and what is under way in the present family.
         self._beginning: list[int] = []
         self._shared: Held = []
@@ -350,3 +350,8 @@ class RotatedGenerator:
         model = self._model
         with borrowed(model, model.generation_config), lent_attention(model), torch.no_grad():
             yield
+
+
+def most_rows(kind: str) -> int:
+    """Most rows at once on a kind of device, where memory allows."""
+    return _MOST_SLOTS.get(kind, _MOST_SLOTS_ELSEWHERE)

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlflow_mcq.errors import ModelError
-from mlflow_mcq.records import Conversation
 
-__all__ = ["ReplyTokenizer", "control_tokens", "load_tokenizer"]
+__all__ = ["ReplyTokenizer", "control_tokens", "load_tokenizer", "raw_tokenizer"]
 
 _MARKUP = re.compile(r"[<\[{|｜].*[>\]}|｜]", re.DOTALL)
 
@@ -31,21 +30,6 @@ class ReplyTokenizer:
         """The ids of a text."""
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False)
         return ids
-
-    @property
-    def speaks_chat(self) -> bool:
-        """Whether there is a chat template."""
-        return bool(getattr(self._tokenizer, "chat_template", None))
-
-    def n_tokens(self, content: Conversation) -> int:
-        """How many tokens a prompt takes, with the chat template around messages."""
-        if isinstance(content, str):
-            return len(self.encode(content))
-        turns = [{"role": message.role, "content": message.content} for message in content]
-        text = self._tokenizer.apply_chat_template(
-            turns, tokenize=False, add_generation_prompt=True
-        )
-        return len(self.encode(text))
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids, spaces as they were."""
@@ -77,13 +61,26 @@ def load_tokenizer(name: str) -> ReplyTokenizer:
     Raises:
         ModelError: There is none under this name.
     """
+    return ReplyTokenizer(raw_tokenizer(name, "analogy.tokenizer"))
+
+
+def raw_tokenizer(name: str, who: str = "tokenizer") -> Any:
+    """The same as transformers has it, with its chat template and special tokens.
+
+    Args:
+        name: A name or folder.
+        who: Asks for it, as errors say.
+
+    Raises:
+        ModelError: There is none under this name.
+    """
     from transformers import AutoTokenizer
 
     from mlflow_mcq.engines.demo import resolve_weights
 
     folder = resolve_weights(name)
     try:
-        return ReplyTokenizer(AutoTokenizer.from_pretrained(folder))
+        return AutoTokenizer.from_pretrained(folder)
     except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ModelError("analogy.tokenizer", f"cannot be loaded ({reason})", name) from error
+        raise ModelError(who, f"cannot be loaded ({reason})", name) from error

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 __all__ = [
+    "active_adapters",
     "cache_name",
     "forward_names",
     "longest_text",
+    "take_weight",
     "weights_fingerprint",
     "weights_origin",
 ]
@@ -40,14 +42,34 @@ def weights_fingerprint(model: Any, chat_template: object = None) -> str:
     digest = hashlib.sha256()
     config = {k: v for k, v in model.config.to_dict().items() if k not in _NOT_IDENTITY}
     head = [type(model).__name__, config, str(getattr(model, "dtype", "")), chat_template]
+    head += [adapters] if (adapters := active_adapters(model)) else []
     digest.update(json.dumps(head, sort_keys=True, default=str).encode())
     for name, weight in model.named_parameters():
-        digest.update(f"{name}{tuple(weight.shape)}".encode())
-        if weight.device.type != "meta":
-            flat = weight.detach().reshape(-1)
-            sample = flat[:: max(1, flat.numel() // _SAMPLES)][:_SAMPLES]
-            digest.update(sample.float().cpu().numpy().tobytes())
+        take_weight(digest, name, weight)
     return digest.hexdigest()[:12]
+
+
+def take_weight(digest: Any, name: str, weight: Any) -> None:
+    """Enter the name, the shape and 64 values of a weight into a hash."""
+    digest.update(f"{name}{tuple(weight.shape)}".encode())
+    if weight.device.type != "meta":
+        flat = weight.detach().reshape(-1)
+        sample = flat[:: max(1, flat.numel() // _SAMPLES)][:_SAMPLES]
+        digest.update(sample.float().cpu().numpy().tobytes())
+
+
+def active_adapters(model: Any) -> str:
+    """The adapters of a PEFT model that are on; empty for any other model.
+
+    Which one is on changes answers and no weight.
+    """
+    # Read off the layers: which attributes of the model tell it depends on who put them in.
+    layers = [vars(module) for module in model.modules() if "_active_adapter" in vars(module)]
+    if any(layer.get("_disable_adapters") for layer in layers):
+        return "all adapters off"
+    active = [layer["_active_adapter"] for layer in layers] or [vars(model).get("active_adapter")]
+    names = {name for one in active if one for name in ([one] if isinstance(one, str) else one)}
+    return ", ".join(sorted(names))
 
 
 def forward_names(model: Any) -> set[str]:
@@ -62,17 +84,30 @@ def cache_name(model: Any) -> str:
     return "past_key_values" if "past_key_values" in forward_names(model) else "cache"
 
 
-def weights_origin(path_or_name: str, model: Any) -> str:
+def weights_origin(path_or_name: str, model: Any, *, adapter: str = "", changes: str = "") -> str:
     """Twelve hex digits over where weights were read and in which state they were.
 
     A folder counts with the size and time of each file, a hub name with its commit: the
     fingerprint looks at some values of each weight, and rows kept on disk must not
     outlive any change.
+
+    Args:
+        path_or_name: Of the weights.
+        model: They themselves.
+        adapter: Folder or hub name of the adapter over them.
+        changes: How else they were loaded, where that may change rows.
     """
-    folder = Path(path_or_name)
-    state: list[object] = [path_or_name, getattr(model.config, "_commit_hash", None)]
-    if folder.is_dir():
-        files = sorted(path for path in folder.iterdir() if path.is_file())
-        state = [str(folder.resolve())]
-        state += [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files]
+    state = _state(path_or_name) or [path_or_name, getattr(model.config, "_commit_hash", None)]
+    state += [_state(adapter) or adapter] if adapter else []
+    state += [changes] if changes else []
     return hashlib.sha256(json.dumps(state, default=str).encode()).hexdigest()[:12]
+
+
+def _state(path: str) -> list[object]:
+    """A folder's files with size and time; nothing where it is none."""
+    folder = Path(path)
+    if not path or not folder.is_dir():
+        return []
+    files = sorted(path for path in folder.iterdir() if path.is_file())
+    found: list[object] = [str(folder.resolve())]
+    return found + [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files]

@@ -1,10 +1,9 @@
-"""What a recipe is made of: its arms, what they cost, and what they say side by side.
+"""What a recipe is made of: its arms, and what they say side by side.
 
 ==================  ==============================================================
 ``spec``            a recipe and its arms, as they are written
 ``grid``            one arm for each combination of values
 ``twinkle_config``  a configuration of Twinkle Eval read as a recipe
-``cost``            what a recipe will ask for, before anything is asked
 ``arm_result``      what became of one arm
 ``arm_rows``        the table of arms, with what only several arms can say
 ``rankings``        numbers of the comparison as a whole

@@ -10,10 +10,10 @@ import pandas as pd
 from mlflow_mcq import plots
 from mlflow_mcq.experiment.arm_result import ArmResult
 from mlflow_mcq.experiment.arm_rows import arm_numbers, arms_table
-from mlflow_mcq.experiment.cost import Cost
 from mlflow_mcq.experiment.rankings import comparison_numbers
 from mlflow_mcq.experiment.spec import Recipe
 from mlflow_mcq.experiment.views import chosen_table, repeat_tables, temperature_table
+from mlflow_mcq.forecast import Cost
 from mlflow_mcq.tracking import RunLog
 
 __all__ = ["record"]

@@ -121,7 +121,7 @@ def handle_of(model: Model | None, settings: Settings) -> Any:
     """What MLflow accepts, from how a recipe names a model."""
     if isinstance(model, RemoteSpec):
         return remote_model(**model.model_dump())
-    return usable_model(model, settings.batch_size)
+    return usable_model(model, settings)
 
 
 def _dataset(source: Any, frame: pd.DataFrame) -> Any:

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from mlflow_mcq.comparison.arms import TRACE_ROWS
+from mlflow_mcq.local_settings import LocalSettings, read_local
 
 __all__ = ["ArmSpec", "Evaluators", "Model", "Recipe", "RegradeSpec", "RemoteSpec", "shown_model"]
 
@@ -24,9 +33,29 @@ class RemoteSpec(BaseModel):
     concurrency: int = Field(16, ge=1)
     chat: bool = True
     timeout_s: float = Field(120.0, gt=0)
+    api_key_header: str | None = Field(None, pattern=r"^[A-Za-z][A-Za-z0-9-]*$")
+    query: dict[str, str] = Field(default_factory=dict)
 
 
-Model = str | RemoteSpec
+def _named(model: Any) -> Any:
+    """Read a mapping as what it means: tried as every kind, errors would be those of the wrong."""
+    if isinstance(model, Mapping):
+        return _remote(model) if "base_url" in model else read_local(model)
+    return model
+
+
+def _remote(model: Mapping[str, Any]) -> RemoteSpec:
+    try:
+        return RemoteSpec.model_validate(dict(model))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise ValueError(
+            f"{first['loc'][0]}: {first['msg'][0].lower()}{first['msg'][1:]}"
+        ) from None
+
+
+Model = str | RemoteSpec | LocalSettings
+_Model = Annotated[Model, BeforeValidator(_named)]
 Data = str | dict[str, Any]
 _OF_REGRADE = {"name", "experiment", "regrade", "judge", "tables", "figures"}
 
@@ -36,7 +65,8 @@ class ArmSpec(BaseModel):
 
     Attributes:
         name: Of the run.
-        model: As in `mlflow_mcq.evaluate`, or ``{base_url, model, api_key_env}``.
+        model: As in `mlflow_mcq.evaluate`, or ``{base_url, model, api_key_env}``, or
+            ``{path, adapter, dtype, ...}``.
         data: Where it is not the recipe's own.
         split: Of the data, likewise.
         evaluators: Likewise.
@@ -48,7 +78,7 @@ class ArmSpec(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True)
 
     name: str = Field(min_length=1)
-    model: Model | None = None
+    model: _Model | None = None
     data: Data | None = None
     split: str | None = None
     evaluators: Evaluators | None = None
@@ -101,7 +131,7 @@ class Recipe(BaseModel):
     data: Data | None = None
     split: str | None = None
     limit: int | None = Field(None, ge=1)
-    model: Model | None = None
+    model: _Model | None = None
     evaluators: Evaluators = ("mcq_judge",)
     baseline: str | None = None
     compare: bool = True
@@ -160,4 +190,6 @@ class Recipe(BaseModel):
 
 def shown_model(model: Model | None) -> str:
     """What a model is called."""
+    if isinstance(model, LocalSettings):
+        return model.shown
     return model.model if isinstance(model, RemoteSpec) else str(model)

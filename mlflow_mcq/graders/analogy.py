@@ -123,7 +123,9 @@ class AnalogyGrader:
         n_tokens = len(reply.token_ids) or reply.n_tokens
         if 0 < n_tokens <= length:
             return text, True
-        return " ".join(text.split(maxsplit=length)[:length]), False
+        # The first words, of which none is longer than as many tokens could be.
+        words = text[: length * _MOST_CHARACTERS].split(maxsplit=length)[:length]
+        return " ".join(words), False
 
 
 def _begins(text: str, window: str) -> bool:

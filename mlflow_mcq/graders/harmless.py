@@ -19,7 +19,8 @@ HARMLESS_VERSION = 2
 # open another, so their first character is replaced by a look-alike: the judge still
 # sees what stood there, a tokenizer no longer does.
 _CONTROL = re.compile(
-    r"<(?=[|｜]|/?(?:s|bos|eos|pad|unk|mask|cls|sep|start_of_turn|end_of_turn|think|thinking"
+    # A letter first: of a million "<" each would be held against every name.
+    r"<(?=[|｜]|(?=/?[a-z])/?(?:s|bos|eos|pad|unk|mask|cls|sep|start_of_turn|end_of_turn|think|thinking"
     r"|tool_call|tool_response|extra_id_\d{1,3}|endoftext|im_start|im_end|begin_of_text"
     r"|image|audio|video|human|assistant|system|user)>|</?SYS>|/?SYS>|(?:channel|turn|tool)\|>)"
     r"|\[(?=/?(?:INST|TOOL_CALLS|TOOL_RESULTS|AVAILABLE_TOOLS|SYSTEM_PROMPT|gMASK|THINK"

@@ -9,15 +9,16 @@ run of katakana is one word.
 
 from __future__ import annotations
 
+import heapq
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from mlflow_mcq.graders.labels import fold
 
-__all__ = ["Mention", "begins_with", "mentions", "plain"]
+__all__ = ["Mention", "begins_with", "each_mention", "last_mention", "mentions", "plain"]
 
 _LONGEST_WORD = 256
 _UNSPACED = re.compile(
@@ -25,6 +26,9 @@ _UNSPACED = re.compile(
     "\u3400-\u9fff\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003ffff]"
 )
 _KATAKANA = re.compile("[\u30a1-\u30ff\u31f0-\u31ff\uff66-\uff9d]")
+# Neighbours within one run are joined to one another: no mention begins inside it.
+_RUN = re.compile(f"[{_KATAKANA.pattern[1:-1]}]+|[^\\W{_UNSPACED.pattern[1:-1]}]+")
+_STRETCH = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +76,43 @@ def mentions(text: str, options: Sequence[str]) -> list[Mention]:
         >>> [m.places for m in mentions("Acid rain, not rain.", ["acid", "acid rain", "rain"])]
         [(1,), (2,)]
     """
+    return [*each_mention(text, options)]
+
+
+def each_mention(text: str, options: Sequence[str]) -> Iterator[Mention]:
+    """As `mentions`, one by one: a hostile text mentions an option a million times.
+
+    Example:
+        >>> next(each_mention("tin " * 1000, ["tin"]))
+        Mention(start=0, end=3, places=(0,))
+    """
     said = plain(text)
-    found = [
-        Mention(start, start + len(wanted), places)
-        for wanted, places in _wanted(tuple(options))
-        for start in _starts(said, wanted)
-    ]
-    found.sort(key=lambda m: (m.start, -m.end))
-    outer: list[Mention] = []
+    found = [_found(said, wanted, places) for wanted, places in _wanted(tuple(options))]
     reach = -1
-    for mention in found:
+    for mention in heapq.merge(*found, key=lambda mention: (mention.start, -mention.end)):
         if mention.end > reach:
-            outer.append(mention)
+            yield mention
             reach = mention.end
-    return outer
+
+
+def last_mention(text: str, options: Sequence[str]) -> Mention | None:
+    """The mention that ends last, the longest of several; None where there is none.
+
+    Looked for from the end, in stretches: the ones before it are never listed.
+
+    Example:
+        >>> last_mention("Tin, no: acid rain.", ["tin", "rain", "acid rain"]).places
+        (2,)
+    """
+    said = plain(text)
+    last: Mention | None = None
+    for wanted, places in _wanted(tuple(options)):
+        start = _last_start(said, wanted)
+        if start >= 0:
+            found = Mention(start, start + len(wanted), places)
+            if last is None or (found.end, -found.start) > (last.end, -last.start):
+                last = found
+    return last
 
 
 def begins_with(text: str, options: Sequence[str]) -> int | None:
@@ -112,25 +139,50 @@ def _wanted(options: tuple[str, ...]) -> tuple[tuple[str, tuple[int, ...]], ...]
     return tuple((text, tuple(table[text])) for text in longest_first)
 
 
-def _starts(said: str, wanted: str) -> list[int]:
-    starts = []
-    start = said.find(wanted)
+def _found(said: str, wanted: str, places: tuple[int, ...]) -> Iterator[Mention]:
+    for start in _starts(said, wanted, 0, len(said)):
+        yield Mention(start, start + len(wanted), places)
+
+
+def _last_start(said: str, wanted: str) -> int:
+    stop = len(said)
+    while stop > 0:
+        begin = max(0, stop - _STRETCH)
+        last = -1
+        for start in _starts(said, wanted, begin, stop):
+            last = start
+        if last >= 0:
+            return last
+        stop = begin
+    return -1
+
+
+def _starts(said: str, wanted: str, begin: int, stop: int) -> Iterator[int]:
+    """Where mentions begin, within these bounds; the first two of "a a a" are one of "a a"."""
+    stop += len(wanted) - 1
+    start = said.find(wanted, begin, stop)
     while start >= 0:
-        hit = _bounded(said, start, start + len(wanted))
-        if hit:
-            starts.append(start)
-        start = said.find(wanted, start + (len(wanted) if hit else 1))
-    return starts
+        after = start + 1
+        if start and _joined(said[start - 1], said[start]):
+            run = _RUN.match(said, start, stop)
+            after = run.end() if run else after
+        elif _bounded(said, start, start + len(wanted)):
+            yield start
+            after = start + len(wanted)
+        start = said.find(wanted, after, stop)
 
 
 def _bounded(said: str, start: int, end: int) -> bool:
-    if start and (_joined(said[start - 1], said[start]) or _number_before(said, start)):
+    """Whether what does not go on at its left does not at its right, and is no part of a number."""
+    if start and _number_before(said, start):
         return False
     return end >= len(said) or not (_joined(said[end - 1], said[end]) or _number_after(said, end))
 
 
 def _joined(left: str, right: str) -> bool:
     """Whether two neighbouring characters belong to one word."""
+    if left.isascii() and right.isascii():
+        return (left.isalnum() or left == "_") and (right.isalnum() or right == "_")
     if unicodedata.category(right)[0] == "M":  # a vowel sign or accent of what is before it
         return True
     if not (_wordy(left) and _wordy(right)):

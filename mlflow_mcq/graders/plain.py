@@ -28,7 +28,7 @@ from mlflow_mcq.records import (
     Verdict,
 )
 
-__all__ = ["PlainGrade", "grade"]
+__all__ = ["ABSTAINS", "PlainGrade", "grade"]
 
 ABSTAINS = "abstains"
 

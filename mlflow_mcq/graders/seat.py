@@ -15,7 +15,7 @@ from pathlib import Path
 from mlflow_mcq.doors import Chat
 from mlflow_mcq.errors import SettingsError
 from mlflow_mcq.graders.budget import SPENT, Budget
-from mlflow_mcq.graders.judge_cache import JudgeCache
+from mlflow_mcq.graders.judge_cache import JudgeCache, query_key
 from mlflow_mcq.graders.judge_page import JudgePage, page_of
 from mlflow_mcq.graders.judge_prompt import JUDGE_PROMPT_VERSION, judge_conversation
 from mlflow_mcq.graders.judge_reply import JudgeReading, parse_judge_reply
@@ -74,6 +74,19 @@ class Seat:
         self.usage = Usage(money=None if settings.prices is None else 0.0)
         folder = settings.cache_dir
         self._cache = JudgeCache(folder, self.fingerprint) if folder is not None else None
+        self._memory: dict[str, Reply] | None = None
+
+    def remember(self) -> None:
+        """Give every reply again to the same query, errors too, until told to forget.
+
+        Where rows come in parts, a question that two parts hold must be asked once, as it is
+        where they come together.
+        """
+        self._memory = {}
+
+    def forget(self) -> None:
+        """Forget what was remembered; a cache on disk stays."""
+        self._memory = None
 
     def keep_in(self, folder: str | Path) -> None:
         """Keep replies in this folder, unless the settings name another."""
@@ -141,19 +154,33 @@ class Seat:
         for query, ballots in waiting.items():
             # Another seed for each attempt of each vote.
             sent = replace(query, seed=query.seed + attempt * self.settings.votes)
+            told = self._recalled(sent)
+            if told is not None:  # counted when it was asked
+                yield query, told, self._read(told, ballots[0])
+                continue
             known = self._cache.get(sent) if self._cache is not None else None
             reading = self._read(known, ballots[0]) if known else None
             if known is None or reading is None or not reading.ok:
                 fresh[sent] = query
                 continue
             self.usage += Usage(n_cached=1, money=0.0)
+            self._keep(sent, known)
             yield query, known, reading
         for sent, reply in self._replies([*fresh]):
             query = fresh[sent]
             reading = self._read(reply, waiting[query][0])
             if reading.ok and self._cache is not None:  # an empty one has length 0
                 self._cache.put(sent, reply)
+            self._keep(sent, reply)
             yield query, reply, reading
+
+    def _recalled(self, sent: Query) -> Reply | None:
+        memory = self._memory
+        return memory.get(query_key(self.fingerprint, sent)) if memory else None
+
+    def _keep(self, sent: Query, reply: Reply) -> None:
+        if self._memory is not None:
+            self._memory[query_key(self.fingerprint, sent)] = reply
 
     def charge(self, reply: Reply) -> None:
         """Enter a call that was made."""

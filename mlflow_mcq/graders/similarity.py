@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ from mlflow_mcq.doors import Embedder
 from mlflow_mcq.errors import ModelError
 from mlflow_mcq.graders.answer_words import without_lead
 from mlflow_mcq.graders.labels import fold, forms_of, peel
-from mlflow_mcq.graders.mentions import mentions, plain
+from mlflow_mcq.graders.mentions import each_mention, mentions, plain
 from mlflow_mcq.graders.missing import asks_for_sets, no_answer
 from mlflow_mcq.graders.option_texts import option_texts
 from mlflow_mcq.graders.refusals import is_refusal
@@ -200,7 +201,8 @@ def _strictly(text: str, row: _Row) -> _Row | None:
 
 
 def _lists_all(text: str, options: Sequence[str]) -> bool:
-    named = sorted(place for mention in mentions(text, options) for place in mention.places)
+    first = islice(each_mention(text, options), len(options) + 1)
+    named = sorted(place for mention in first for place in mention.places)
     return named == [*range(len(options))]
 
 

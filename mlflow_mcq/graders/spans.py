@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mlflow_mcq.graders.labels import fold, peel
-from mlflow_mcq.graders.mentions import begins_with, mentions, plain
+from mlflow_mcq.graders.mentions import begins_with, last_mention, plain
 from mlflow_mcq.graders.option_texts import option_texts
 from mlflow_mcq.graders.thought import answer_part
 
@@ -103,9 +103,8 @@ def extract_span(text: str, options: Sequence[str] = (), sent: str = "") -> Span
         found = _after_last(body, markers, level == 1, options)
         if found:
             return Span(found, level)
-    named = mentions(body, options)
-    if named:
-        last = max(named, key=lambda mention: (mention.end, -mention.start))
+    last = last_mention(body, options)
+    if last is not None:
         return Span(options[last.places[0]].strip(), 3)
     sentence = _last_sentence(body)
     return Span(sentence, 4) if sentence else None
@@ -152,6 +151,8 @@ def _text_of_label(rest: str, options: Sequence[str]) -> str:
 
 
 def _last_sentence(text: str) -> str:
+    # Stops after the last word end nothing, and a hostile reply has a million of them.
+    text = text[: len(text.rstrip(_MARKUP + _FINAL)) + _LONGEST_ABBREVIATION]
     stop = len(text)
     for end in reversed([0, *_ends(text)]):
         found = _clean(text[end : min(stop, end + _LONGEST)])

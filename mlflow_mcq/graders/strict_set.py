@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from mlflow_mcq.graders.answer_words import without_lead
 from mlflow_mcq.graders.labels import fold, forms_of, peel
-from mlflow_mcq.graders.option_texts import looking_like, slots_showing, wanted
+from mlflow_mcq.graders.option_texts import looking_like, option_texts, slots_showing, wanted
 from mlflow_mcq.graders.strict import label_names, read_strict
 from mlflow_mcq.graders.thought import answer_part
 
@@ -119,8 +119,10 @@ def read_strict_set(
 def _lists_options(body: str, options: Sequence[str], labels: tuple[str, ...]) -> bool:
     """Whether what reads as one option is also a list of others: "salt and iron"."""
     parts, forms = _BETWEEN.split(fold(body)), forms_of(labels)
-    known = [part in forms or bool(slots_showing(wanted(part), options)) for part in parts]
-    return len(parts) > 1 and all(known)
+    # A table, and no part after the first strange one: an option of ten thousand commas has as
+    # many parts, and each would be held against all of its text.
+    texts = option_texts(tuple(options))
+    return len(parts) > 1 and all(part in forms or bool(texts.find(part)) for part in parts)
 
 
 @lru_cache(maxsize=4096)  # the same few lists are said again and again

@@ -19,6 +19,8 @@ _NAMES = (
 )
 # Each pattern is bounded on purpose ({0,80}): hostile text must not make it scan ahead.
 _TAG = re.compile(
+    # What may follow first: a million "<" must not each be held against every name.
+    r"(?=<[/|a-z]|[\[◁])(?:"
     rf"<(?P<end>/?)(?P<tag>{_NAMES})(?:\s[^<>]{{0,80}})?>"
     r"|\[(?P<end2>/?)(?P<tag2>THINK)\]"
     r"|◁(?P<end3>/?)(?P<tag3>think)▷"
@@ -26,7 +28,7 @@ _TAG = re.compile(
     r"|<\|(?P<edge2>start|end)_thinking\|>"
     r"|<\|(?P<end4>/?)(?P<tag4>think|thinking)\|>"
     r"|(?:\A<\|start\|>assistant)?<\|channel\|>\s{0,8}(?P<channel>analysis|commentary|final)[^<]{0,80}<\|message\|>"
-    r"|(?P<gopen><\|channel>thought)|(?P<gclose><channel\|>)",
+    r"|(?P<gopen><\|channel>thought)|(?P<gclose><channel\|>))",
     re.IGNORECASE,
 )
 _HINTS = ("<", "[", "◁", "analysis")

@@ -8,6 +8,7 @@ from mlflow_mcq.protocols.page import Page, named_list, one_line_label, option_l
 from mlflow_mcq.protocols.protocol import Protocol, Shot, Shots
 from mlflow_mcq.protocols.style import Style
 from mlflow_mcq.protocols.wordings import WORDINGS, Wording
+from mlflow_mcq.protocols.wordings_all import WORDINGS_ALL, WordingAll
 
 __all__ = [
     "LABEL_STYLES",
@@ -15,12 +16,14 @@ __all__ = [
     "PROTOCOLS",
     "PROTOCOLS_FOR_ALL",
     "WORDINGS",
+    "WORDINGS_ALL",
     "Page",
     "Protocol",
     "Shot",
     "Shots",
     "Style",
     "Wording",
+    "WordingAll",
     "check_labels",
     "few_shot",
     "labels_for",

@@ -65,18 +65,15 @@ def _ask_letter(page: Page) -> str:
         fields = {"question": page.item.question, "options": page.options}
         return fill(page.style.template, fields | {"labels": named_list(page.labels)})
     # A template of the user's own asks for every right option in its own words.
-    asked = page.words.letters_all if page.item.takes_all else page.words.letters
-    return _parts(page.item.question, page.options, page.said(asked))
+    return _parts(page.item.question, page.options, page.said(page.asked.letters))
 
 
 def _ask_reasoned(page: Page) -> str:
-    asked = page.words.reasoned_all if page.item.takes_all else page.words.reasoned
-    return _parts(page.item.question, page.options, page.said(asked))
+    return _parts(page.item.question, page.options, page.said(page.asked.reasoned))
 
 
 def _ask_dashes(page: Page) -> str:
-    asked = page.words.dashes_all if page.item.takes_all else page.words.dashes
-    return _parts(page.item.question, page.options, asked)
+    return _parts(page.item.question, page.options, page.asked.dashes)
 
 
 def _ask_text(page: Page) -> str:
@@ -174,8 +171,7 @@ PROTOCOLS: dict[str, PromptFamily] = {
             _label,
             cue=_reasoning_cue,
             then=_ask_second,
-            # No examples: each would need a first reply that the model never gave.
-            reads=frozenset({"labels", "language"}),
+            reads=_REASONED,
             defaults=_ROOM,
         ),
         Protocol(

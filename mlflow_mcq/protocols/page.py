@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from mlflow_mcq.protocols.labels import kind_of, labels_for
 from mlflow_mcq.protocols.style import Style
 from mlflow_mcq.protocols.wordings import WORDINGS, Wording
+from mlflow_mcq.protocols.wordings_all import WORDINGS_ALL, WordingAll
 from mlflow_mcq.records import Item, Orientation
 
 __all__ = ["Page", "fill", "named_list", "one_line_label", "option_lines"]
@@ -93,6 +94,11 @@ class Page:
     def words(self) -> Wording:
         """Our own words, in the language of the instruction."""
         return WORDINGS[self.style.language]
+
+    @property
+    def asked(self) -> Wording | WordingAll:
+        """The words that ask for one right option, or for all of them."""
+        return WORDINGS_ALL[self.style.language] if self.item.takes_all else self.words
 
     @property
     def options(self) -> str:

@@ -8,12 +8,13 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from mlflow_mcq.errors import SettingsError
+from mlflow_mcq.prompt_settings import FewShotSettings
 from mlflow_mcq.protocols.families import PROTOCOLS, reads_of
 from mlflow_mcq.protocols.labels import check_labels
 from mlflow_mcq.protocols.page import named_list
 from mlflow_mcq.protocols.wordings import WORDINGS
 
-__all__ = ["PAGE", "Labels", "Language", "Mark", "check_order", "check_read"]
+__all__ = ["PAGE", "Labels", "Language", "Mark", "check_order", "check_read", "check_shots"]
 
 PAGE = ("labels", "language", "mark", "template", "nota_share", "few_shot")
 """Names of the settings of a page."""
@@ -67,6 +68,21 @@ def check_read(protocol: str, names: Iterable[str]) -> None:
             readers = [f'"{known}"' for known in PROTOCOLS if read in reads_of(known)]
             rule = f"goes with protocol {named_list(readers)} only"
             raise SettingsError(name, rule, protocol)
+
+
+def check_shots(protocol: str, shots: FewShotSettings | None) -> None:
+    """Refuse examples that lack what their protocol shows of them.
+
+    Raises:
+        SettingsError: Examples of a protocol of two turns have no first reply.
+    """
+    if shots and not shots.rationale and getattr(PROTOCOLS[protocol], "then", None):
+        raise SettingsError(
+            "few_shot.rationale",
+            f'must name a column with protocol "{protocol}": its text stands as the reply to the '
+            "first turn",
+            possible="Name the column of the examples that holds their reasoning.",
+        )
 
 
 def check_order(protocol: str, orientations: str, moved: bool) -> None:

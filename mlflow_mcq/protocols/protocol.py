@@ -125,8 +125,7 @@ class Protocol:
         asked = self.then(page)
         content: Conversation
         if isinstance(first.content, str):
-            answer = page.words.cue
-            content = f"{first.content}{page.words.gap}{reply}\n\n{asked}\n{answer}"
+            content = _going_on(page.words, first.content, reply, asked)
         else:
             content = (*first.content, Message("assistant", reply), Message("user", asked))
         return replace(first, content=content, labels=page.labels)
@@ -135,11 +134,24 @@ class Protocol:
         page = self.lay(shot.item, shot.orientation, self.style)
         return replace(page, rationale=shot.rationale)
 
-    def _turns(self, page: Page) -> tuple[Message, Message]:
-        return Message("user", self.ask(page)), Message("assistant", self.answer(page))
+    def _turns(self, page: Page) -> tuple[Message, ...]:
+        asked, answered = Message("user", self.ask(page)), Message("assistant", self.answer(page))
+        if self.then is None:
+            return asked, answered
+        # The reasoning is the first reply, which came before the options were seen.
+        thought, shown = Message("assistant", page.rationale), Message("user", self.then(page))
+        return asked, thought, shown, answered
 
     def _block(self, page: Page) -> str:
-        return self._open(page, self.ask(page)) + page.words.gap + self.answer(page)
+        asked = self._open(page, self.ask(page))
+        if self.then is not None:
+            asked = _going_on(page.words, asked, page.rationale, self.then(page))
+        return asked + page.words.gap + self.answer(page)
 
     def _open(self, page: Page, asked: str) -> str:
         return f"{asked}\n{self.cue(page.words)}"
+
+
+def _going_on(words: Wording, before: str, reply: str, asked: str) -> str:
+    """Plain text up to the cue of the second turn."""
+    return f"{before}{words.gap}{reply}\n\n{asked}\n{words.cue}"

@@ -34,10 +34,6 @@ class Wording:
         comma: Between names in a list.
         last: Before the last name in a list.
         gap: Between a cue and what follows it.
-        letters_all: As ``letters``, where every right option is wanted; empty where there is
-            no such wording.
-        reasoned_all: The same for ``reasoned``.
-        dashes_all: The same for ``dashes``.
     """
 
     letters: str
@@ -55,9 +51,6 @@ class Wording:
     comma: str = ", "
     last: str = ", "
     gap: str = " "
-    letters_all: str = ""
-    reasoned_all: str = ""
-    dashes_all: str = ""
 
 
 WORDINGS: dict[str, Wording] = {
@@ -77,12 +70,6 @@ WORDINGS: dict[str, Wording] = {
         reasoning="Reasoning:",
         phrase="the answer is",
         last=" or ",
-        letters_all="One or more options are right. Answer with the {kind}s of all that are, "
-        "separated by commas, and with nothing else: {labels}.",
-        reasoned_all="One or more options are right. Think step by step, then end with a line that "
-        'says "Answer: " and the {kind}s of all that are, separated by commas: {labels}.',
-        dashes_all='One or more of the options above are right. End with the words "the answer is" '
-        "followed by the full text of each that is, one a line.",
     ),
     "zh": Wording(
         letters="请只回答以下标号之一：{labels}。",

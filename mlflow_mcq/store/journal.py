@@ -19,6 +19,7 @@ from filelock import FileLock, Timeout
 
 from mlflow_mcq.cache_home import cache_home
 from mlflow_mcq.errors import StoreError
+from mlflow_mcq.store.ledger import Entry, entries
 from mlflow_mcq.store.row_store import RowStore
 
 __all__ = ["Journal", "folder_of", "open_journal"]
@@ -42,6 +43,19 @@ class Journal:
         self._own = own
         self._lock = _locked(folder) if own else None
         self.rows = RowStore(folder)
+
+    @property
+    def ahead(self) -> list[Entry]:
+        """What was made ahead for this very run. A shared folder serves others as well."""
+        return entries(self.folder) if self._own else []
+
+    @property
+    def kept(self) -> str:
+        """What of a run that breaks off here stays, and how to go on, in one line."""
+        return (
+            f"{len(self.rows):,} answers are kept in {self.folder}: the same call, or the same "
+            "command, makes only what is missing"
+        )
 
     def close(self, *, finished: bool) -> None:
         """Let go of the folder.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-import zlib
+from binascii import crc32, unhexlify
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -22,6 +22,9 @@ __all__ = ["RowFile", "scan"]
 _KEY, _SUM = 32, 8
 _HEAD = _KEY + _SUM + 2
 _NAMES = [one.name for one in fields(Reply)]
+_TOKENS = _NAMES.index("token_ids")
+_BUFFER = 1 << 20
+_decoded = json.JSONDecoder().raw_decode
 
 
 class RowFile:
@@ -91,17 +94,17 @@ def scan(path: Path) -> Iterator[tuple[bytes, int]]:
     again, which costs one generation, where reading it would cost the measurement.
     """
     place = 0
-    with path.open("rb") as file:
+    with path.open("rb", buffering=_BUFFER) as file:
         for line in file:
             if _whole(line):
-                yield bytes.fromhex(line[:_KEY].decode("ascii")), place
+                yield unhexlify(line[:_KEY]), place
             place += len(line)
 
 
 def parse(line: bytes) -> Reply:
     """The reply of a whole line."""
-    values = json.loads(line[_HEAD:])
-    values[_NAMES.index("token_ids")] = tuple(values[_NAMES.index("token_ids")])
+    values, _ = _decoded(line[_HEAD:].decode("ascii"))
+    values[_TOKENS] = tuple(values[_TOKENS])
     return Reply(*values)
 
 
@@ -112,14 +115,17 @@ def _line(key: bytes, reply: Reply) -> bytes:
 
 
 def _checksum(key: str, body: bytes) -> int:
-    return zlib.crc32(body, zlib.crc32(key.encode("ascii")))
+    return crc32(body, crc32(key.encode("ascii")))
 
 
 def _whole(line: bytes) -> bool:
     if not line.endswith(b"]\n") or len(line) < _HEAD:
         return False
-    key, found, body = line[:_KEY], line[_KEY + 1 : _HEAD - 1], line[_HEAD:-1]
-    return found == b"%08x" % zlib.crc32(body, zlib.crc32(key))
+    try:
+        found = int(line[_KEY + 1 : _HEAD - 1], 16)
+    except ValueError:
+        return False
+    return found == crc32(line[_HEAD:-1], crc32(line[:_KEY]))
 
 
 def _end_of_whole_lines(path: Path) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict
+from functools import lru_cache
 
 from mlflow_mcq.records import Decoding, Request
 
@@ -37,9 +38,15 @@ def row_key(model: str, request: Request, decoding: Decoding) -> bytes:
     """
     content = request.prompt.content
     said = content if isinstance(content, str) else [[m.role, m.content] for m in content]
-    drawn = asdict(decoding)
-    drawn["seed"] = request.seed(decoding.seed) if decoding.temperature > 0 else None
     order = request.prompt.orientation.order
+    seed = request.seed(decoding.seed) if decoding.temperature > 0 else None
     # ASCII, so that half a surrogate pair in the data cannot break the encoding.
-    text = json.dumps([_FORMAT, model, request.key, order, said, drawn], sort_keys=True)
+    row = json.dumps([_FORMAT, model, request.key, order, said])
+    text = f"{row[:-1]}, {_drawn(decoding, seed)}]"
     return hashlib.sha256(text.encode("ascii")).digest()[:16]
+
+
+@lru_cache(maxsize=8)
+def _drawn(decoding: Decoding, seed: int | None) -> str:
+    # Kept: it is the same for all rows of a greedy run, and costs more than the rest.
+    return json.dumps({**asdict(decoding), "seed": seed}, sort_keys=True)

@@ -22,6 +22,8 @@ from mlflow_mcq.store.row_file import RowFile, parse, scan
 __all__ = ["RowStore"]
 
 _SUFFIX = ".rows"
+_BITS = 48
+_MASK = (1 << _BITS) - 1
 
 
 class RowStore:
@@ -56,7 +58,9 @@ class RowStore:
         self._mine: RowFile | None = None
         self._open: dict[int, BinaryIO] = {}
         self._files: list[Path] = []
-        self._places: dict[bytes, tuple[int, int]] = {}
+        # File and place in one number: a million pairs would take 100 MB more, and each
+        # collection of garbage would look at them.
+        self._places: dict[bytes, int] = {}
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             for path in sorted(self.folder.glob(f"*{_SUFFIX}")):
@@ -94,7 +98,7 @@ class RowStore:
         found = self._places.get(key)
         if found is None:
             return None
-        number, place = found
+        number, place = found >> _BITS, found & _MASK
         if number not in self._open:
             self._open[number] = self._files[number].open("rb")
         file = self._open[number]
@@ -118,7 +122,7 @@ class RowStore:
         if self._mine is None:
             self._mine = RowFile(self._path)
             self._files.append(self._path)
-        self._places[key] = (len(self._files) - 1, self._mine.append(key, reply))
+        self._places[key] = (len(self._files) - 1) << _BITS | self._mine.append(key, reply)
         return True
 
     def refresh(self) -> None:
@@ -139,5 +143,6 @@ class RowStore:
         if path not in self._files:
             self._files.append(path)
         number = self._files.index(path)
+        known, first = self._places.setdefault, number << _BITS
         for key, place in scan(path):
-            self._places.setdefault(key, (number, place))
+            known(key, first | place)

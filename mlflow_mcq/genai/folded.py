@@ -1,0 +1,134 @@
+"""Rows of `mlflow.genai.evaluate` folded back: one arm, with all the numbers of one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mlflow.models.evaluation.base import EvaluationResult
+
+from mlflow_mcq import metrics
+from mlflow_mcq.arm import Arm, count
+from mlflow_mcq.errors import DataError, RunInUse, StoreError
+from mlflow_mcq.extras import parser_numbers
+from mlflow_mcq.genai.stored import StoredRow, stored_rows
+from mlflow_mcq.graders.plain import ABSTAINS
+from mlflow_mcq.places import without_places
+from mlflow_mcq.records import Grade
+from mlflow_mcq.report import report, save_answers
+from mlflow_mcq.settings import Settings, read_settings
+from mlflow_mcq.table import grades_frame
+from mlflow_mcq.tracking import RunLog
+
+__all__ = ["folded", "refuse_used"]
+
+
+def folded(result: Any, n_rows: int | None = None) -> EvaluationResult:
+    """Put the numbers of an arm into a run of `mlflow.genai.evaluate`.
+
+    MLflow averages rows, and knows nothing of items and their orientations. Here rows of one
+    item come together again: the run gets the same metrics, tables and pictures as one of
+    `mlflow_mcq.evaluate` (``judge/accuracy`` with its interval, ``judge/consistency``,
+    ``judge/slot_shift``, ``judge_by_orientation/...``), and can be compared with it and
+    regraded.
+
+    Args:
+        result: What `mlflow.genai.evaluate` returned, or the id of its run.
+        n_rows: How many rows went in; None does not check that all came out.
+
+    Returns:
+        The numbers by name, and the artifacts.
+
+    Raises:
+        StoreError: Rows were lost on the way.
+        DataError: No scorer of ours has read this run, or a row lacks options or gold.
+        RunInUse: The run holds such numbers already.
+    """
+    run_id = str(getattr(result, "run_id", result))
+    refuse_used(run_id)
+    rows = stored_rows(run_id)
+    if not rows:
+        raise DataError(f"run {run_id}", "holds no rows that scorers of mlflow_mcq have read")
+    names = list(dict.fromkeys(name for row in rows for name in row.grades))
+    log = RunLog(run_id)
+    _check_whole(log, rows, names, n_rows)
+    arm = _arm(rows, names)
+    save_answers(arm, log)
+    values = report(arm, log, names, None, means=True)
+    _log_judges(log, rows)
+    return EvaluationResult(metrics=values, artifacts=log.artifacts, run_id=run_id)
+
+
+def refuse_used(run_id: str) -> None:
+    """One run is one arm: MLflow cannot take back what the first one logged.
+
+    Raises:
+        RunInUse: The run holds one.
+    """
+    if RunLog(run_id).tag("mcq.settings") is not None:
+        raise RunInUse(f"run {run_id}", "holds an arm already", possible="Use a run of its own.")
+
+
+def _check_whole(
+    log: RunLog, rows: Sequence[StoredRow], names: Sequence[str], n_rows: int | None
+) -> None:
+    wanted = len(rows) if n_rows is None else n_rows
+    found = {name: sum(name in row.grades for row in rows) for name in names}
+    lost = {name: wanted - n for name, n in found.items() if n != wanted}
+    if not lost:
+        return
+    log.tags({"mcq.status": "failed", "mcq.error": "rows were lost"})
+    raise StoreError(
+        f"run {log.run_id}",
+        f"MLflow kept {min(found.values())} of {wanted} rows: its store could not keep up with "
+        "its threads, and every number would be over the rows that happened to be left",
+        lost,
+        "Set MLFLOW_GENAI_EVAL_MAX_WORKERS=4, use mlflow_mcq.genai_evaluate (which does so on "
+        "SQLite), or a tracking server.",
+    )
+
+
+def _arm(rows: Sequence[StoredRow], names: Sequence[str]) -> Arm:
+    arm = Arm(_settings(rows[0].settings), tuple(row.generation for row in rows), 0.0)
+    count(arm)
+    judges = frozenset(name for row in rows for name in row.judged)
+    for name in names:
+        # A row without an answer is counted with the answers, and no reader has failed on it.
+        grades = tuple(r.grades[name] for r in rows if r.generation.reply.error is None)
+        if not grades:
+            raise DataError("predict_fn", "gave no answer to any row")
+        arm.grades[name] = grades
+        arm.frames[name] = grades_frame(grades)
+        summary = metrics.summarize(arm.frames[name], judged=name in judges)
+        n_unread = sum(grade.error == ABSTAINS for grade in grades)
+        if n_unread:
+            summary.rate("abstain_rate", n_unread, len(grades), "rows")
+            summary.notes["accuracy"] = f"without {n_unread} rows that only a judge can read"
+        arm.summaries[name] = without_places(summary, grades)
+    for judge in judges:
+        _compare(arm, judge)
+    return arm
+
+
+def _compare(arm: Arm, judge: str) -> None:
+    """Enter how far other readings differ from a judge's."""
+    for name in arm.grades.keys() - {judge}:
+        found = metrics.disagreement(arm.frames[judge], arm.frames[name])
+        arm.summaries[judge].add(found.renamed({"disagreement": f"{name}_disagreement"}))
+        if name.startswith("regex_") and judge == "judge":
+            numbers = parser_numbers(arm.grades[judge], arm.grades[name], arm.settings.seed)
+            arm.summaries[name].add(numbers)
+
+
+def _settings(told: Mapping[str, Any]) -> Settings:
+    return read_settings(dict(told))
+
+
+def _log_judges(log: RunLog, rows: Sequence[StoredRow]) -> None:
+    """Name the judge as other runs do: arms of different judges are not to be compared."""
+    grades: list[Grade] = [row.grades[name] for row in rows for name in row.judged]
+    prints = sorted({grade.judge for grade in grades if grade.judge})
+    if prints:
+        one = prints[0] if len(prints) == 1 else "several: " + ", ".join(prints)
+        log.tags({"mcq.judge_fingerprint": one})
+        log.params({"mcq.judge_fingerprint": one})

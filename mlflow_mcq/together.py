@@ -1,0 +1,149 @@
+"""`mlflow_mcq.evaluate` on every rank of a training script: one evaluation, one run."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import logging
+import pickle
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pandas as pd
+from mlflow.models.evaluation.base import EvaluationResult
+
+from mlflow_mcq.board import Board, open_board
+from mlflow_mcq.engines.chat_engine import ChatEngine
+from mlflow_mcq.engines.handle import ModelHandle
+from mlflow_mcq.engines.local import LocalChat
+from mlflow_mcq.engines.spread import OVER, SpreadEngine, help_out, refuse_sharded
+from mlflow_mcq.errors import ModelError, SettingsError
+from mlflow_mcq.ranks import Ranks, launched_ranks, present_ranks
+from mlflow_mcq.settings import Settings
+
+__all__ = ["call_name", "evaluate_together", "ranks_of_call"]
+
+_log = logging.getLogger(__name__)
+Make = Callable[[], Any]
+Whole = Callable[[Any], EvaluationResult]
+
+
+def ranks_of_call(settings: Settings) -> Ranks:
+    """The processes that are connected; says where some were started and are not.
+
+    Raises:
+        SettingsError: Each of several is to start further ones.
+    """
+    found = present_ranks()
+    if found.size > 1 and settings.processes != 1:
+        raise SettingsError(
+            "processes",
+            f"starts processes, and {found.size} are connected already",
+            settings.processes,
+            "Leave it out, and call evaluate on every rank: all of them generate.",
+        )
+    if found.size < launched_ranks():
+        _log.warning(
+            "a launcher started %d processes, and they are not connected: each that calls "
+            "evaluate logs a run of its own. Connect them first: accelerate.PartialState()",
+            launched_ranks(),
+        )
+    return found
+
+
+def call_name(data: Any, split: str | None, settings: Settings, evaluators: Sequence[str]) -> str:
+    """Sixteen hex digits over what is evaluated: the same on all ranks that mean the same."""
+    digest = hashlib.sha256(json.dumps([split, list(evaluators)]).encode())
+    digest.update(settings.model_dump_json().encode("utf-8", "surrogatepass"))
+    if isinstance(data, pd.DataFrame):
+        rows = data.to_json(orient="split", default_handler=str) or ""
+    else:
+        plain = isinstance(data, (str, list, dict, tuple))
+        rows = json.dumps(data, default=str) if plain else type(data).__name__
+    digest.update(rows.encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()[:16]
+
+
+def evaluate_together(make: Make, name: str, whole: Whole, ranks: Ranks) -> EvaluationResult:
+    """Let all ranks that come here generate; the main one grades and logs.
+
+    Args:
+        make: Gives the model. A `ModelHandle` with weights in memory is shared out; any other
+            model is asked by the main rank alone.
+        name: Of the call; see `call_name`.
+        whole: The evaluation, for the main rank, given the model to use.
+        ranks: All of them.
+
+    Returns:
+        The same result on every rank.
+
+    Raises:
+        ModelError: The model is spread over the ranks, ranks have different weights, or
+            another rank failed.
+        Exception: What the evaluation raised on the main rank, on all of them.
+    """
+    board = open_board(name)
+    if ranks.is_main:
+        return _lead(make, whole, board, ranks.size)
+    engine = _shared(make())
+    theirs = board.attend()
+    try:
+        if theirs is not None and theirs != _named(engine):
+            possible = "Load or broadcast the same weights on every rank."
+            who = f"process {ranks.index}"
+            raise ModelError(who, "has another model than process 0", "", possible)
+        found = help_out(engine, board, ranks.index)
+    finally:
+        board.leave()
+    if isinstance(found, BaseException):
+        raise found
+    result: EvaluationResult = found
+    return result
+
+
+def _lead(make: Make, whole: Whole, board: Board, n_ranks: int) -> EvaluationResult:
+    """Evaluate, and whatever becomes of it, tell the others."""
+    told: object = ModelError("process 0", "ended before it had a result")
+    spread, greeted = None, False
+    try:
+        model = make()
+        engine = _shared(model)
+        board.announce(_named(engine))
+        greeted = True
+        if engine is not None:
+            spread = SpreadEngine(engine, board, n_ranks)
+            model = copy.copy(model)  # the caller's own goes on with its own engine
+            model.engine = spread
+        result = whole(model)
+        told = result
+        return result
+    except Exception as error:
+        told = error
+        raise
+    finally:
+        if not greeted:
+            board.announce(None)
+        board.put(OVER, True)
+        board.put(f"step/{0 if spread is None else spread.n_jobs}", ("result", _portable(told)))
+        board.see_off()
+
+
+def _shared(model: Any) -> ChatEngine | None:
+    if not isinstance(model, ModelHandle) or not isinstance(model.chat, LocalChat):
+        return None
+    refuse_sharded(model.chat.model)
+    return model.engine
+
+
+def _named(engine: ChatEngine | None) -> str:
+    return "" if engine is None else engine.fingerprint
+
+
+def _portable(told: object) -> object:
+    """A result or an error as other processes can have it."""
+    try:
+        pickle.loads(pickle.dumps(told))
+    except Exception:  # noqa: BLE001  anybody's class, with anything in it
+        return ModelError("process 0", f"ended with {type(told).__name__}: {told}")
+    return told

@@ -1,0 +1,99 @@
+"""Curves for the Trainer of transformers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mlflow
+from transformers import TrainerCallback
+
+from mlflow_mcq.errors import ModelError, SettingsError
+from mlflow_mcq.training.probe import Probe
+from mlflow_mcq.training.untouched import refuse_shards
+
+__all__ = ["McqCallback", "check_interval"]
+
+
+class McqCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not followed
+    """Measures before the first step, every n steps, and after the last.
+
+    Numbers go into the run that is active when training begins (that of transformers' own
+    MLflow callback, too), by step; where none is, one is opened. Among several processes the
+    main one measures, and the others wait for it at their next step.
+
+    Args:
+        data: As in `mlflow_mcq.evaluate`.
+        every_n_steps: Optimizer steps between two points of the curves.
+        tokenizer: Of the model; None takes the Trainer's ``processing_class``.
+        settings: As in `Probe`: ``judge``, ``evaluators``, ``orientations``, ``limit``, ...
+
+    Raises:
+        McqError: Data or settings are not usable.
+
+    Example:
+        ``Trainer(..., callbacks=[McqCallback("toy.csv", every_n_steps=50)])``
+    """
+
+    def __init__(
+        self, data: Any, every_n_steps: int = 100, *, tokenizer: Any = None, **settings: Any
+    ) -> None:
+        self.every_n_steps = check_interval(every_n_steps)
+        self.probe = Probe(data, **settings)
+        self._tokenizer = tokenizer
+        self._given_run = self.probe.run_id
+        self._last = -1
+        self._opened = False
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        """Check what would fail at every point, and measure the model as it comes."""
+        if not state.is_world_process_zero:
+            return
+        refuse_shards(more["model"])
+        self._tokenizer_of(more)
+        self.probe.run_id = self._given_run  # another training has another run
+        if self.probe.run_id is None and mlflow.active_run() is None:
+            mlflow.start_run()
+            self._opened = True
+        self._last = -1
+        self._measure(state, more)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        """Measure, where it is time."""
+        if state.is_world_process_zero and state.global_step % self.every_n_steps == 0:
+            self._measure(state, more)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        """Measure the model as it is in the end."""
+        if not state.is_world_process_zero:
+            return
+        self._measure(state, more)
+        if self._opened:
+            mlflow.end_run()
+            self._opened = False
+
+    def _measure(self, state: Any, more: dict[str, Any]) -> None:
+        if state.global_step != self._last:
+            self._last = state.global_step
+            self.probe.log(more["model"], self._tokenizer_of(more), self._last)
+
+    def _tokenizer_of(self, more: dict[str, Any]) -> Any:
+        found = self._tokenizer or more.get("processing_class") or more.get("tokenizer")
+        found = getattr(found, "tokenizer", found)  # a processor of text and pictures
+        if found is None:
+            raise ModelError(
+                "McqCallback",
+                "needs the tokenizer of the model",
+                possible="Trainer(..., processing_class=tokenizer), or McqCallback(tokenizer=...).",
+            )
+        return found
+
+
+def check_interval(every_n_steps: int) -> int:
+    """A number of steps from 1.
+
+    Raises:
+        SettingsError: It is none.
+    """
+    if isinstance(every_n_steps, bool) or not isinstance(every_n_steps, int) or every_n_steps < 1:
+        raise SettingsError("every_n_steps", "must be a whole number from 1", every_n_steps)
+    return every_n_steps

@@ -1,0 +1,298 @@
+"""Curves in training code: what is measured, and that training does not notice."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import mlflow
+import numpy as np
+import pytest
+import torch
+from fake_server import refused
+from tiny import PLAIN_TEMPLATE, byte_tokenizer, tiny_model
+from torch.utils.data import Dataset
+from transformers import Trainer, TrainingArguments
+
+from mlflow_mcq.errors import DataError, JudgeUnavailable, ModelError, SettingsError
+from mlflow_mcq.training import McqCallback, Probe
+from mlflow_mcq.training.untouched import refuse_shards, untouched
+
+DATA = [
+    {"id": f"q{n}", "question": f"{n}+1?", "options": ["less", "more"], "answer": "AB"[n % 2]}
+    for n in range(3)
+]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """One tracking store for all of this file: making one takes seconds."""
+    before = mlflow.get_tracking_uri()
+    folder = tmp_path_factory.mktemp("store")
+    mlflow.set_tracking_uri(f"sqlite:///{folder}/mlflow.db")
+    mlflow.create_experiment("curves", artifact_location=str(folder / "artifacts"))
+    yield
+    mlflow.set_tracking_uri(before)
+
+
+@pytest.fixture(autouse=True)
+def experiment(request: pytest.FixtureRequest) -> None:
+    """Artifacts beside the store, never beside the caller."""
+    if "store" in request.fixturenames:
+        mlflow.set_experiment("curves")
+
+
+QUICK = {"max_new_tokens": 2, "template": "{question}\n{options}\n", "orientations": "swap"}
+TOKENIZER = byte_tokenizer(PLAIN_TEMPLATE, pad="</s>")
+
+
+class Texts(Dataset[dict[str, torch.Tensor]]):
+    """Random bytes; drawn anew at each look, so that a disturbed random state shows."""
+
+    def __len__(self) -> int:
+        return 12
+
+    def __getitem__(self, place: int) -> dict[str, torch.Tensor]:
+        ids = torch.randint(2, 250, (8,))
+        ids[0] = random.randrange(2, 250)
+        ids[1] = int(np.random.randint(2, 250))
+        return {"input_ids": ids, "labels": ids}
+
+
+def trained(folder: Path, callbacks: list[Any], **changes: Any) -> Any:
+    model = tiny_model(attention_dropout=0.3)
+    model.train()
+    arguments = TrainingArguments(
+        output_dir=str(folder),
+        max_steps=5,
+        per_device_train_batch_size=2,
+        learning_rate=1e-2,
+        report_to="none",
+        save_strategy="no",
+        disable_tqdm=True,
+        use_cpu=True,
+        **changes,
+    )
+    Trainer(
+        model, arguments, train_dataset=Texts(), callbacks=callbacks, processing_class=TOKENIZER
+    ).train()
+    return model
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({}, id="plain"),
+        pytest.param({"gradient_checkpointing": True}, id="checkpointing"),
+    ],
+)
+def test_weights_are_bit_for_bit_those_without_the_callback(
+    changes: dict[str, Any], tmp_path: Path, store: None
+) -> None:
+    with mlflow.start_run() as run:
+        with_curves = trained(tmp_path, [McqCallback(DATA, 2, **QUICK)], **changes)
+    without = trained(tmp_path, [], **changes)
+    for (name, one), other in zip(
+        with_curves.named_parameters(), without.parameters(), strict=True
+    ):
+        assert torch.equal(one, other), name
+    history = mlflow.MlflowClient().get_metric_history
+    steps = [one.step for one in history(run.info.run_id, "mcq/regex_bounded/other_rate")]
+    assert steps == [0, 2, 4, 5]
+    tags = mlflow.get_run(run.info.run_id).data.tags
+    assert tags["mcq.curve.n_items"] == "3"
+    assert tags["mcq.curve.orientations"] == "swap"
+
+
+def test_a_run_is_opened_and_closed_where_none_is_active(tmp_path: Path, store: None) -> None:
+    callback = McqCallback(DATA, 5, **QUICK)
+    trained(tmp_path, [callback])
+    assert mlflow.active_run() is None
+    found = mlflow.get_run(callback.probe.run_id)
+    assert found.info.status == "FINISHED"
+    assert found.data.metrics["mcq/regex_naive/accuracy"] >= 0
+
+
+class Awkward(torch.nn.Module):
+    """A model with everything that a measurement could leave changed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.frozen, self.live = torch.nn.Dropout(), torch.nn.Dropout()
+        self.gradient_checkpointing = True
+        self.config = types.SimpleNamespace(use_cache=False)
+        self.train()
+        self.frozen.eval()
+
+
+def test_every_state_is_put_back_even_after_a_fault() -> None:
+    model = Awkward()
+    random.seed(1)
+    np.random.seed(1)
+    torch.manual_seed(1)
+
+    def disturb() -> None:
+        assert not model.gradient_checkpointing
+        assert model.config.use_cache
+        assert not torch.is_grad_enabled()
+        model.eval()
+        random.random(), np.random.rand(), torch.rand(3)
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError), untouched(model):
+        disturb()
+    found = (random.random(), float(np.random.rand()), float(torch.rand(1)))
+    random.seed(1)
+    np.random.seed(1)
+    torch.manual_seed(1)
+    assert found == (random.random(), float(np.random.rand()), float(torch.rand(1)))
+    assert [m.training for m in (model, model.frozen, model.live)] == [True, False, True]
+    assert model.gradient_checkpointing
+    assert model.config.use_cache is False
+    assert torch.is_grad_enabled()
+
+
+def test_sharded_weights_are_refused() -> None:
+    model = torch.nn.Linear(2, 2)
+    refuse_shards(model)
+    model.weight.ds_tensor = torch.zeros(1)
+    with pytest.raises(ModelError, match="spread over processes"):
+        refuse_shards(model)
+
+
+def test_the_model_is_measured_as_it_is_now() -> None:
+    model = tiny_model()
+    probe = Probe(DATA, **QUICK)
+    first = probe.measure(model, TOKENIZER)
+    with torch.no_grad():
+        model.lm_head.weight.zero_()
+        model.lm_head.weight[66].fill_(1.0)  # whatever is asked, one token
+    second = probe.measure(model, TOKENIZER)
+    assert probe.measure(model, TOKENIZER) == pytest.approx(
+        second, abs=60, rel=0
+    )  # seconds differ, rates do not
+    same = [k for k in first if k.startswith("mcq/regex")]
+    assert {k: first[k] for k in same} != {k: second.get(k) for k in same}
+
+
+def test_judge_errors_are_a_curve_and_no_end(judge_server: Any, store: None) -> None:
+    server = judge_server(lambda request, n: refused(400, "no"))
+    judge = {"model": "m", "base_url": server.url, "max_retries": 0}
+    probe = Probe(DATA, judge=judge, evaluators=["mcq_judge"], **QUICK)
+    with mlflow.start_run():
+        values = probe.log(tiny_model(), TOKENIZER, 7)
+    assert values["mcq/judge/judge_error_rate"] == 1
+    assert "mcq/judge/accuracy" not in values
+    assert len(server.requests) <= 6  # each row once; no exam, no checks
+
+
+def test_a_fault_costs_a_point_and_not_the_training(
+    store: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    probe = Probe(DATA, **QUICK)
+    with mlflow.start_run() as run:
+        assert probe.log(tiny_model(max_position_embeddings=256), None, 3) == {}
+    assert "step 3 is missing" in caplog.text
+    assert mlflow.get_run(run.info.run_id).data.tags["mcq.curve.error"] == "step 3: ModelError"
+
+
+@pytest.mark.first_question
+def test_a_judge_that_serves_nobody_is_found_before_training(judge_server: Any) -> None:
+    server = judge_server(lambda request, n: refused(401, "wrong key"))
+    with pytest.raises(JudgeUnavailable):
+        McqCallback(DATA, judge={"model": "m", "base_url": server.url})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        pytest.param({"every_n_steps": 0}, SettingsError, id="no steps"),
+        pytest.param({"every_n_steps": True}, SettingsError, id="a bool"),
+        pytest.param({"orientation": "swap"}, SettingsError, id="misspelt"),
+        pytest.param({"data": [{"question": "?"}]}, DataError, id="no options"),
+    ],
+)
+def test_refused_when_made(arguments: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        McqCallback(**{"data": DATA, **arguments})
+
+
+def test_the_example_learns_replies_only() -> None:
+    path = Path(__file__).parent.parent / "docs/examples/training_curve.py"
+    spec = importlib.util.spec_from_file_location("training_curve", path)
+    assert spec is not None
+    assert spec.loader is not None
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    assert example.ITEMS.is_file()
+    for row in example.Toy(TOKENIZER):
+        learnt = row["input_ids"][row["labels"] != -100]
+        assert TOKENIZER.decode(learnt, skip_special_tokens=True) == example.SAYS
+
+
+# --- Lightning -------------------------------------------------------------------------
+
+
+class FakeTrainer:
+    """Walks a callback through training as Lightning does: two batches make a step."""
+
+    is_global_zero = True
+    global_step = 0
+
+    def __init__(self, callback: Any, module: Any) -> None:
+        self.loggers: list[Any] = []
+        self._callback, self._module = callback, module
+
+    def fit(self, n_batches: int) -> None:
+        self._callback.on_train_start(self, self._module)
+        for batch in range(n_batches):
+            self.global_step = (batch + 1) // 2
+            self._callback.on_train_batch_end(self, self._module, None, None, batch)
+        self._callback.on_train_end(self, self._module)
+
+
+@pytest.fixture
+def lightning(monkeypatch: pytest.MonkeyPatch) -> Any:
+    fake = types.ModuleType("lightning.pytorch")
+    fake.Callback = type("Callback", (), {})  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "lightning", types.ModuleType("lightning"))
+    monkeypatch.setitem(sys.modules, "lightning.pytorch", fake)
+    monkeypatch.delitem(sys.modules, "mlflow_mcq.training.lightning", raising=False)
+    from mlflow_mcq.training import McqLightningCallback
+
+    yield McqLightningCallback
+    sys.modules.pop("mlflow_mcq.training.lightning", None)
+
+
+def test_lightning_counts_steps_and_not_batches(lightning: Any, store: None) -> None:
+    callback = lightning(DATA, 2, tokenizer=TOKENIZER, **QUICK)
+    with mlflow.start_run() as run:
+        FakeTrainer(callback, types.SimpleNamespace(model=tiny_model())).fit(10)
+    history = mlflow.MlflowClient().get_metric_history
+    steps = [one.step for one in history(run.info.run_id, "mcq/regex_naive/accuracy")]
+    assert steps == [0, 2, 4, 5]
+
+
+def test_lightning_logs_into_the_run_of_its_logger(lightning: Any, store: None) -> None:
+    run = mlflow.MlflowClient().create_run("0")
+    callback = lightning(DATA, 9, tokenizer=TOKENIZER, model=lambda module: module.inner, **QUICK)
+    trainer = FakeTrainer(callback, types.SimpleNamespace(inner=tiny_model()))
+    trainer.loggers = [type("MLFlowLogger", (), {"run_id": run.info.run_id})()]
+    trainer.fit(2)
+    assert "mcq/regex_naive/accuracy" in mlflow.get_run(run.info.run_id).data.metrics
+
+
+def test_without_lightning_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("lightning", "lightning.pytorch", "pytorch_lightning"):
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.delitem(sys.modules, "mlflow_mcq.training.lightning", raising=False)
+    from mlflow_mcq.training import McqLightningCallback
+
+    with pytest.raises(SettingsError, match=r"mlflow-mcq\[lightning\]"):
+        McqLightningCallback(DATA, tokenizer=TOKENIZER)
+    sys.modules.pop("mlflow_mcq.training.lightning")

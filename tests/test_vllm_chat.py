@@ -1,0 +1,159 @@
+"""The wiring of an in-process vLLM, against a stand-in: vLLM itself needs a GPU and is not here.
+
+The stand-in generates with transformers and ends rows as vLLM documents it, so that what is
+handed over (token ids, seeds, stop texts, ends) and what is made of the output are seen to be
+those of the other engine.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any, ClassVar
+
+import pytest
+import torch
+from tiny import PLAIN_TEMPLATE, byte_tokenizer, tiny_model
+
+import mlflow_mcq
+from mlflow_mcq.engines.described import described
+from mlflow_mcq.engines.sharing import keep_only, loaded, weights_shared
+from mlflow_mcq.engines.vllm_chat import VllmChat
+from mlflow_mcq.errors import ModelError, SettingsError
+from mlflow_mcq.local_settings import LocalSettings, read_local
+from mlflow_mcq.records import Decoding, Message, Query
+
+QUERIES = [Query(f"Question {n}: which? Answer:", seed=n) for n in range(5)]
+QUERIES += [Query((Message("user", "Which one?"),), seed=9)]
+
+
+class StandIn:
+    """What we use of ``vllm.LLM``, for greedy rows."""
+
+    made: ClassVar[list[StandIn]] = []
+
+    def __init__(self, **arguments: Any) -> None:
+        self.arguments, self.asked = arguments, []
+        self.model = tiny_model(max_position_embeddings=512)
+        self.tokenizer = byte_tokenizer()
+        config = SimpleNamespace(max_model_len=512)
+        self.llm_engine = SimpleNamespace(model_config=config)
+        StandIn.made.append(self)
+
+    def generate(
+        self, prompts: Any, *, sampling_params: Any, lora_request: Any, use_tqdm: bool
+    ) -> list[Any]:
+        assert len(prompts) == len(sampling_params)
+        rows = list(zip(prompts, sampling_params, strict=True))
+        self.asked += [(prompt, drawn, lora_request) for prompt, drawn in rows]
+        return [self._row(prompt["prompt_token_ids"], drawn) for prompt, drawn in rows]
+
+    def _row(self, ids: list[int], drawn: Any) -> Any:
+        new: list[int] = []
+        reason, stop = "length", None
+        while len(new) < drawn.max_tokens:
+            with torch.no_grad():
+                logits = self.model(input_ids=torch.tensor([ids + new])).logits
+            new.append(int(logits[0, -1].argmax()))
+            text = self.tokenizer.decode(new)
+            stop = next((one for one in drawn.stop or () if one in text), None)
+            if new[-1] in drawn.stop_token_ids or stop is not None:
+                reason = "stop"
+                break
+        one = SimpleNamespace(token_ids=new, text="", finish_reason=reason, stop_reason=stop)
+        return SimpleNamespace(outputs=[one])
+
+
+@pytest.fixture
+def vllm(monkeypatch: pytest.MonkeyPatch) -> list[StandIn]:
+    module, lora, request = (ModuleType(n) for n in ("vllm", "vllm.lora", "vllm.lora.request"))
+    module.LLM, module.SamplingParams = StandIn, SimpleNamespace
+    module.__version__ = "0.0.0"
+    request.LoRARequest = lambda name, number, path: (name, number, path)
+    for one in (module, lora, request):
+        monkeypatch.setitem(sys.modules, one.__name__, one)
+    StandIn.made.clear()
+    return StandIn.made
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    tiny_model(max_position_embeddings=512).save_pretrained(tmp_path / "m")
+    byte_tokenizer(PLAIN_TEMPLATE).save_pretrained(tmp_path / "m")
+    return str(tmp_path / "m")
+
+
+def test_rows_are_those_of_the_other_engine(folder: str, vllm: list[StandIn]) -> None:
+    theirs = mlflow_mcq.local_model(folder, engine="vllm").chat
+    ours = mlflow_mcq.local_model(folder).chat
+    free = dict(ours.ask(QUERIES, Decoding(max_new_tokens=12)))
+    stop = next(c for c in free[0].text[3:] if c.isascii() and c.isprintable())
+    for decoding in (Decoding(max_new_tokens=12), Decoding(max_new_tokens=12, stop=(stop,))):
+        assert dict(theirs.ask(QUERIES, decoding)) == dict(ours.ask(QUERIES, decoding))
+    assert theirs.speaks_chat
+    assert theirs.control_tokens == ours.control_tokens
+
+
+def test_each_row_is_drawn_with_its_own_seed(folder: str, vllm: list[StandIn]) -> None:
+    chat = mlflow_mcq.local_model(folder, engine="vllm").chat
+    list(chat.ask(QUERIES, Decoding(max_new_tokens=2, temperature=0.7, top_p=0.9, top_k=20)))
+    drawn = [one for _, one, _ in vllm[0].asked]
+    assert [one.seed for one in drawn] == [0, 1, 2, 3, 4, 9]
+    assert {(one.temperature, one.top_p, one.top_k) for one in drawn} == {(0.7, 0.9, 20)}
+    list(chat.ask(QUERIES[:1], Decoding(max_new_tokens=2, top_p=0.5, top_k=3)))
+    greedy = vllm[0].asked[-1][1]
+    assert (greedy.seed, greedy.temperature, greedy.top_p, greedy.top_k) == (None, 0.0, 1.0, -1)
+
+
+def test_what_does_not_fit_is_not_cut(folder: str, vllm: list[StandIn]) -> None:
+    chat = mlflow_mcq.local_model(folder, engine="vllm").chat
+    (answer,) = dict(chat.ask([Query("x" * 600)], Decoding(max_new_tokens=2))).values()
+    assert answer.finish_reason == "prompt_too_long"
+    assert not vllm[0].asked
+
+
+def test_how_it_is_loaded(folder: str, tmp_path: Path, vllm: list[StandIn]) -> None:
+    adapter = tmp_path / "lora"
+    adapter.mkdir()
+    (adapter / "adapter_config.json").write_text('{"r": 32}')
+    settings = LocalSettings(
+        path=folder, engine="vllm", dtype="bfloat16", quantization="4bit", adapter=str(adapter)
+    )
+    chat = VllmChat(settings)
+    wanted = {"dtype": "bfloat16", "quantization": "bitsandbytes", "max_lora_rank": 32}
+    assert wanted.items() <= vllm[0].arguments.items()
+    assert vllm[0].arguments["generation_config"] == "vllm"
+    list(chat.ask(QUERIES[:1], Decoding(max_new_tokens=1)))
+    assert vllm[0].asked[0][2] == ("adapter", 1, str(adapter))
+    assert described(chat)["mcq.model_engine"] == "vllm"
+    plain = VllmChat(LocalSettings(path=folder, engine="vllm"))
+    assert (plain.origin != chat.origin, plain.fingerprint != chat.fingerprint) == (True, True)
+    with pytest.raises(ModelError, match=r"model\.adapter: must be a folder with a LoRA adapter"):
+        VllmChat(LocalSettings(path=folder, engine="vllm", adapter=str(tmp_path)))
+
+
+def test_one_at_a_time_is_in_memory(folder: str, vllm: list[StandIn]) -> None:
+    one = LocalSettings(path=folder, engine="vllm")
+    other = LocalSettings(path=folder, engine="vllm", dtype="float16")
+    with weights_shared():
+        chat = loaded(one, 8)
+        keep_only([one])
+        assert loaded(one, 4) is chat
+        loaded(other, 8)
+        loaded(one, 8)
+    assert [one.arguments["dtype"] for one in vllm] == ["auto", "float16", "auto"]
+
+
+def test_vllm_is_named_where_it_is_not_there(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "vllm", None)
+    with pytest.raises(ModelError, match=r'pip install "mlflow-mcq\[vllm\]"'):
+        mlflow_mcq.local_model(folder, engine="vllm")
+
+
+@pytest.mark.parametrize(
+    "given", [{"compile": True}, {"device_map": "auto"}, {"quantization": "8bit"}]
+)
+def test_what_vllm_does_not_take_is_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError, match=f"does not take {next(iter(given))} as set"):
+        read_local({"path": "m", "engine": "vllm", **given})
