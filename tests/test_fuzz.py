@@ -66,6 +66,7 @@ values = st.recursive(
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(words, inner, max_size=4)),
     max_leaves=10,
 )
+fields = st.dictionaries(words, values, max_size=3)
 overrides = st.dictionaries(
     st.sampled_from(["model", "data", "limit", "orientations", "judge_model", "judge_url"]),
     st.text("12axyz:./", max_size=6),
@@ -74,9 +75,13 @@ overrides = st.dictionaries(
 
 
 @few
-@given(recipe=st.dictionaries(words, values, max_size=6), overrides=overrides)
-def test_no_values_bring_down_a_recipe(tmp_path: Path, recipe: Any, overrides: Any) -> None:
+@given(shared=fields, own=fields, overrides=overrides)
+def test_no_values_bring_down_a_recipe(
+    tmp_path: Path, shared: Any, own: Any, overrides: Any
+) -> None:
     path = tmp_path / "recipe.yaml"
+    sound = {"name": "r", "model": "m", "data": "d.jsonl", "evaluators": ["mcq_regex"]}
+    recipe = {**sound, "arms": [{"name": "a", **own}], **shared}
     path.write_text(yaml.safe_dump(recipe), encoding="utf-8")
     with contextlib.suppress(McqError):
         load_recipe(path, overrides)

@@ -10,10 +10,11 @@ import io
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from jinja2 import Environment, PackageLoader
+from jinja2 import Environment, PackageLoader, Template
 from markupsafe import Markup
 
 from mlflow_mcq.comparison.answers import answers, headline
@@ -63,8 +64,7 @@ def render_page(data: PageData) -> str:
     n_differing = len(data.tables["differing"])
     deltas = data.tables["deltas"]
     shown = deltas[[name for name in deltas.columns if name not in _NOT_SHOWN]]
-    environment = Environment(loader=PackageLoader("mlflow_mcq.comparison", "."), autoescape=True)
-    return environment.get_template("page.html").render(
+    return _template().render(
         title=data.title,
         subtitle=f"Baseline: {data.names[0]}. Read by {first.grader}; rows are paired by item, "
         "order shown and repeat.",
@@ -86,6 +86,12 @@ def render_page(data: PageData) -> str:
         "mcq_differing_rows.parquet holds all of them.",
         names=list(data.names),
     )
+
+
+@lru_cache(maxsize=1)
+def _template() -> Template:
+    loader = PackageLoader("mlflow_mcq.comparison", ".")
+    return Environment(loader=loader, autoescape=True).get_template("page.html")
 
 
 def inline_svg(draw: Callable[[], Figure]) -> str:

@@ -13,6 +13,15 @@ __all__ = ["read_recipe_file"]
 
 _MOST_BYTES = 2**22
 _MOST_VALUES = 1_000_000
+# PyYAML raises nearly anything for a value that its tag does not fit, as "!!timestamp x".
+_BROKEN = (
+    yaml.YAMLError,
+    ValueError,
+    RecursionError,
+    TypeError,
+    AttributeError,
+    LookupError,
+)
 
 
 def read_recipe_file(path: Path) -> dict[str, Any]:
@@ -32,11 +41,15 @@ def read_recipe_file(path: Path) -> dict[str, Any]:
         if size > _MOST_BYTES:
             raise SettingsError(who, f"is larger than {_MOST_BYTES // 2**20} MiB", size)
         given = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+    except OSError as error:
         raise SettingsError(who, f"cannot be read ({error})") from None
-    except (TypeError, AttributeError, LookupError) as error:
-        # What PyYAML raises for a value that its tag does not fit, as "!!timestamp x".
-        raise SettingsError(who, f"cannot be read ({type(error).__name__}: {error})") from None
+    except yaml.MarkedYAMLError as error:
+        # Not PyYAML's own message, which quotes the line: somebody's key may stand in it.
+        mark = error.problem_mark or error.context_mark
+        where = f"line {mark.line + 1}: " if mark else ""
+        raise SettingsError(who, f"cannot be read ({where}{error.problem})") from None
+    except _BROKEN as error:
+        raise SettingsError(who, f"cannot be read ({type(error).__name__})") from None
     if _n_values(given) > _MOST_VALUES:
         raise SettingsError(who, "repeats itself by aliases to more than a million values")
     if not isinstance(given, dict):
