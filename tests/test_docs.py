@@ -1,0 +1,177 @@
+"""The site: whole, built without a network, and about all that there is."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pages import ROOT, blocks_of
+from pydantic import BaseModel
+
+import mlflow_mcq
+from mlflow_mcq.cli.root import COMMANDS
+from mlflow_mcq.diagnostics import arm, outputs, pair, steering
+from mlflow_mcq.judge_settings import JudgeSettings, Prices
+from mlflow_mcq.prompt_settings import FewShotSettings
+from mlflow_mcq.protocols import PROTOCOLS
+from mlflow_mcq.reader_settings import (
+    AnalogySettings,
+    LogprobSettings,
+    RegexSettings,
+    SimilaritySettings,
+)
+from mlflow_mcq.settings import Columns, Settings
+from mlflow_mcq.table import generations_frame, grades_frame
+
+DOCS = ROOT / "docs"
+ROOMS = {
+    "Settings": Settings,
+    "judge": JudgeSettings,
+    "judge.prices": Prices,
+    "columns": Columns,
+    "few_shot": FewShotSettings,
+    "regex": RegexSettings,
+    "analogy": AnalogySettings,
+    "similarity": SimilaritySettings,
+    "logprob": LogprobSettings,
+}
+# What a browser fetches by itself; a link that a person clicks is none of these.
+FETCHED = re.compile(
+    r"""<(?:script|img|iframe|source|video|audio|embed)\b[^>]*\b(?:src|srcset)=["']?(?:https?:)?//"""
+    r"""|<link\b(?![^>]*rel=["']?canonical)[^>]*\bhref=["']?(?:https?:)?//"""
+    r"""|@import\s+["']?(?:url\()?["']?(?:https?:)?//|url\(["']?(?:https?:)?//""",
+    re.IGNORECASE,
+)
+
+
+def page(name: str) -> str:
+    return (DOCS / f"{name}.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.skipif(
+    not importlib.util.find_spec("mkdocstrings"), reason="the extra `docs` is not installed"
+)
+def test_the_site_is_whole_and_loads_nothing_from_the_network(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-f", ".ci/mkdocs.yml"],
+        cwd=ROOT,
+        # A proxy that nobody serves: whatever asks the network while building fails.
+        env={**os.environ, "MCQ_SITE": str(tmp_path), "https_proxy": "http://127.0.0.1:9"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    pages = [*tmp_path.rglob("*.html"), *tmp_path.rglob("*.css")]
+    assert {path.name for path in pages} >= {"index.html", "reference.html", "settings.html"}
+    loud = {p.name: FETCHED.findall(p.read_text(encoding="utf-8")) for p in pages}
+    assert not {name: found for name, found in loud.items() if found}
+    reference = (tmp_path / "reference.html").read_text(encoding="utf-8")
+    assert all(f'id="mlflow_mcq.{name}"' in reference for name in mlflow_mcq.__all__)
+
+
+@pytest.mark.parametrize(
+    ("html", "is_fetched"),
+    [
+        pytest.param('<script src="https://cdn.example/x.js">', True, id="script"),
+        pytest.param("<link rel=stylesheet href=//fonts.example/css>", True, id="fonts"),
+        pytest.param("@font-face{src:url(https://fonts.example/a.woff2)}", True, id="font face"),
+        pytest.param('<a href="https://mlflow.org">', False, id="a link to click"),
+        pytest.param('<script src="assets/bundle.js">', False, id="own script"),
+    ],
+)
+def test_what_a_browser_fetches_is_told_from_links(html: str, is_fetched: bool) -> None:
+    assert bool(FETCHED.search(html)) is is_fetched
+
+
+def shown(field: Any) -> str:
+    """A default as the tables write it."""
+    value = None if field.is_required() else field.get_default(call_default_factory=True)
+    if field.is_required():
+        return "must be given"
+    if isinstance(value, BaseModel):
+        return "see below"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if value in (None, (), {}):
+        return "none"
+    if isinstance(value, tuple):
+        return ", ".join(f"`{one}`" for one in value)
+    return f"`{value}`" if isinstance(value, str) else f"{value:g}"
+
+
+def rows_of_settings() -> Iterator[Any]:
+    for room, model in ROOMS.items():
+        for name, field in model.model_fields.items():
+            yield pytest.param(room, name, shown(field), id=f"{room}.{name}")
+
+
+@pytest.mark.parametrize(("room", "name", "default"), [*rows_of_settings()])
+def test_every_setting_is_described_with_its_default(room: str, name: str, default: str) -> None:
+    (section,) = re.findall(
+        rf"^#+ {re.escape(room)}\n(.*?)(?=^#|\Z)", page("settings"), re.M | re.S
+    )
+    (row,) = re.findall(rf"^\| `{name}` \| (.+?) \| .+ \|$", section, re.MULTILINE)
+    assert row == default
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_every_protocol_is_described(name: str) -> None:
+    assert f"\n| `{name}` |" in page("protocols")
+
+
+def alarms() -> set[str]:
+    """Names of alarms as the rules write them."""
+    sources = (Path(str(module.__file__)) for module in (arm, pair, outputs, steering))
+    texts = [source.read_text(encoding="utf-8") for source in sources]
+    return {name for text in texts for name in re.findall(r'Alarm\(\s*"([a-z_]+)"', text)}
+
+
+def test_every_alarm_is_described() -> None:
+    described = re.findall(r"^\| `([a-z_]+)` \| .+ \| .+ \|$", page("alarms"), re.MULTILINE)
+    assert set(described) == alarms()
+    assert len(alarms()) > 15
+
+
+def test_every_column_is_described() -> None:
+    for name, frame in (
+        ("mcq_generations", generations_frame([])),
+        ("mcq_grades", grades_frame([])),
+    ):
+        (section,) = re.findall(rf"^## {name}\n(.*?)^## ", page("tables"), re.M | re.S)
+        named = {
+            column
+            for cell in re.findall(r"^\| (`.+?`) \| ", section, re.MULTILINE)
+            for column in re.findall(r"`(\w+)`", cell)
+        }
+        assert named == set(frame.columns)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda one: one.name)
+def test_every_command_is_described_and_shown(command: Any) -> None:
+    assert re.search(rf"^\| `{command.name}\b.*` \|", page("command-line"), re.MULTILINE)
+    typed = "".join(block.text for block in blocks_of(DOCS / "command-line.md", "sh"))
+    assert f"mlflow-mcq {command.name}" in typed
+
+
+def test_every_public_name_is_on_the_page_of_reference() -> None:
+    listed = re.findall(r"^::: mlflow_mcq\.(\w+)$", page("reference"), re.MULTILINE)
+    assert sorted({*listed} - {"errors"}) == mlflow_mcq.__all__
+
+
+def test_every_shipped_recipe_is_described() -> None:
+    for path in (ROOT / "recipes").glob("*.yaml"):
+        assert f"\n| `{path.stem}` |" in page("recipes")
+
+
+def test_versions_agree() -> None:
+    (version,) = re.findall(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.M)
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\n## {version}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
