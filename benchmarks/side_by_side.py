@@ -212,7 +212,7 @@ def ours(table: Any, judge: dict[str, str] | None, folder: Path) -> dict[str, di
         read.setdefault(row.grader, {})[row.item_id] = (taken, row.verdict, row.reason)
     for row in table.itertuples():
         found = read_strict(row.generation, row.options)
-        taken = "-" if found.choice is None else "ABCD"[found.choice]
+        taken = "-" if found.slot is None else "ABCD"[found.slot]
         read["strict"][str(row.id)] = (taken, None, "left to the judge" if taken == "-" else "")
     return read
 

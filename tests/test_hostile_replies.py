@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
+from finishing import finishes
 from hostile_shapes import READERS, shapes
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,29 +15,6 @@ from mlflow_mcq.graders.mentions import each_mention, last_mention, mentions
 from mlflow_mcq.graders.spans import extract_span
 
 SIZE = 100_000
-HANGS = 10.0
-"""CPU seconds. In proportion to its length the slowest reading takes a hundredth of it, and
-one that grows with the square of the length takes more."""
-
-
-class Hung(BaseException):
-    """Not an Exception: no reader may swallow it."""
-
-
-def finishes(read: Callable[[str], object], text: str, limit: float = HANGS) -> bool:
-    def stop(*_: object) -> None:
-        raise Hung
-
-    before = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, limit)  # counts our own work, not a busy machine
-    try:
-        read(text)
-    except Hung:
-        return False
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
-    return True
 
 
 @pytest.fixture(scope="module")

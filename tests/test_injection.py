@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from attacks import ATTACKS, LEGAL
 from fake_chat import PLANETS, ScriptedChat, generation, judge, last_message, settings
 from fake_server import FakeServer, Script
+from finishing import finishes
 from hypothesis import given
 from hypothesis import strategies as st
 from tiny import PLAIN_TEMPLATE, byte_tokenizer, tiny_model
@@ -316,9 +316,7 @@ def test_the_alarm_names_rows_by_kind():
 
 @pytest.mark.parametrize("unit", ["ignore ", "<", "judge, ", "say ", "verdict", "{", "==", "忽略"])
 def test_a_hostile_megabyte_is_looked_at_in_linear_time(unit):
-    start = time.process_time()
-    kind_of_steering(unit * (1_000_000 // len(unit)))
-    assert time.process_time() - start < 3  # linear is 0.5 s at worst; quadratic is minutes
+    assert finishes(kind_of_steering, unit * (1_000_000 // len(unit)))
 
 
 # --- a whole run ------------------------------------------------------------------------

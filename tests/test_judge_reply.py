@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
+from finishing import finishes
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -169,6 +168,7 @@ HOSTILE = ["(", "<think>", "{", '{"verdict":', "Final verdict:", "final ", "OTHE
 @pytest.mark.parametrize("unit", HOSTILE)
 @pytest.mark.parametrize("shape", ["extract", "direct"])
 def test_a_hostile_megabyte_is_read_in_linear_time(unit, shape):
-    start = time.perf_counter()
-    assert parse_judge_reply(unit * (1_000_000 // len(unit)), shape, options=PLANETS) == FAILURE
-    assert time.perf_counter() - start < 3  # linear is 0.4 s at worst; quadratic is minutes
+    def read(text):
+        assert parse_judge_reply(text, shape, options=PLANETS) == FAILURE
+
+    assert finishes(read, unit * (1_000_000 // len(unit)))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
+from finishing import finishes
 
 from mlflow_mcq.graders.regex import (
     ALL_REGEX_GRADERS,
@@ -67,6 +66,5 @@ def test_two_run_unless_others_are_named():
 @pytest.mark.parametrize("name", ALL_REGEX_GRADERS)
 @pytest.mark.parametrize("unit", ["answer ", "Answer:", "A ", "answer is ", "\n", "x"])
 def test_a_megabyte_is_read_in_linear_time(name, unit):
-    start = time.perf_counter()
-    ALL_REGEX_GRADERS[name].parse(unit * (1_000_000 // len(unit)), FOUR)
-    assert time.perf_counter() - start < 5  # linear is 0.1 s; quadratic is many minutes
+    parse = ALL_REGEX_GRADERS[name].parse
+    assert finishes(lambda text: parse(text, FOUR), unit * (1_000_000 // len(unit)))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
+from finishing import finishes
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -304,6 +303,5 @@ HOSTILE = ["(", "<think>", "</think>", "*", '"', r"\boxed{", "A ", "answer ", "<
 @pytest.mark.parametrize("unit", HOSTILE)
 @pytest.mark.parametrize("options", [PLANETS, ["x" * 2_000_000, "y"]], ids=["short", "long option"])
 def test_a_hostile_megabyte_is_read_in_linear_time(unit, options):
-    start = time.perf_counter()
-    strict_choice(unit * (1_000_000 // len(unit)), options)
-    assert time.perf_counter() - start < 3  # linear is 0.4 s at worst; quadratic is minutes
+    text = unit * (1_000_000 // len(unit))
+    assert finishes(lambda reply: strict_choice(reply, options), text)

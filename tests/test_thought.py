@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
+from finishing import finishes
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -87,7 +86,5 @@ def test_thought_and_answer_are_told_apart(thought, answer):
 @pytest.mark.parametrize(
     "unit", ["<think>", "</think>", "<think></think>", "[THINK]", "<", "<think "]
 )
-def test_a_megabyte_takes_about_a_second_at_most(unit):
-    start = time.perf_counter()
-    answer_part(unit * (1_000_000 // len(unit)))
-    assert time.perf_counter() - start < 3  # linear is 0.3 s; quadratic is minutes
+def test_a_megabyte_is_read_to_its_end(unit):
+    assert finishes(answer_part, unit * (1_000_000 // len(unit)))
