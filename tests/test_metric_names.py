@@ -23,11 +23,22 @@ def test_mlflow_takes_every_name_and_no_two_become_one(names: set[str], flat: bo
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["judge/accuracy", "regex_naive/pick_rate_label_é", "tau_a_b", "T 0.2", "sweep model:base"],
+    ("name", "legal"),
+    [
+        pytest.param("judge/accuracy", "judge/accuracy", id="as it is"),
+        pytest.param("regex_naive/pick_rate_label_é", "regex_naive/pick_rate_label_é", id="é"),
+        pytest.param("sweep model:base", "sweep model:base", id="colon and blank"),
+        pytest.param("v1.5", "v1.5", id="a point"),
+        pytest.param("accuracy_shift/../../etc", "accuracy_shift/_/_/etc", id="up"),
+        pytest.param("/etc/passwd", "_/etc/passwd", id="from the root"),
+        pytest.param("a//b", "a/_/b", id="empty part"),
+        pytest.param("p_value/.", "p_value/_", id="here"),
+        pytest.param("p_value/", "p_value/_", id="nothing after"),
+        pytest.param("=cmd|'/c calc'", "_cmd__/c calc_", id="formula"),
+    ],
 )
-def test_a_name_that_is_legal_stays(name: str) -> None:
-    assert legal_names([name]) == {name: name}
+def test_a_name_never_is_a_path(name: str, legal: str) -> None:
+    assert legal_names([name]) == {name: legal}
 
 
 def test_numbers_of_any_name_are_logged_and_none_is_lost(store: object) -> None:
