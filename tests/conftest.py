@@ -43,14 +43,14 @@ def quick_stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     MLflow makes the schema itself, once, and what it made is written out again.
     """
     from mlflow.store.db import utils
-    from sqlalchemy import create_engine
+    from sqlalchemy import create_engine, inspect
 
     migrate = utils._initialize_tables
     schema: list[str] = []
 
     def copied(engine: Any) -> None:
         file = engine.url.database
-        if engine.dialect.name != "sqlite" or not file or not utils._is_empty_database(engine):
+        if engine.dialect.name != "sqlite" or not file or inspect(engine).get_table_names():
             migrate(engine)
             return
         if not schema:
