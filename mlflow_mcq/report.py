@@ -90,8 +90,7 @@ def report(
     _log_bias(log, arm)
     note = with_section(log.tag(NOTE), "mcq", summary_note(values, alarms))
     log.tags({NOTE: note})
-    _log_confusions(log, confusions, slots)
-    _log_orientations(log, by_orientation, _bands(arm))
+    _log_pictures(log, arm, by_orientation, confusions)
     log.text("mcq_prompts.txt", _prompts_text(arm))
     log.text("mcq_settings.json", json.dumps(_settings_shown(arm), indent=2, ensure_ascii=False))
     log.tags({"mcq.status": "finished"})
@@ -288,18 +287,19 @@ def _log_summary(
     log.table("mcq_alarms", pd.DataFrame(found, columns=columns))
 
 
-def _log_confusions(log: RunLog, confusions: dict[str, pd.DataFrame], slots: Sequence[str]) -> None:
+def _log_pictures(
+    log: RunLog,
+    arm: Arm,
+    by_orientation: dict[str, pd.DataFrame],
+    confusions: dict[str, pd.DataFrame],
+) -> None:
+    slots, bands = slot_names((g.prompt for g in arm.generations), _most_options(arm)), _bands(arm)
     for name, table in confusions.items():
         if not table.to_numpy().sum():  # every item has several right options
             continue
         title = f"Gold slot by picked slot, read by {name}"
         figure = plots.confusion_figure(table, title, slots[: len(table)])
         log.figure(f"mcq_confusion_{name}", figure)
-
-
-def _log_orientations(
-    log: RunLog, by_orientation: dict[str, pd.DataFrame], bands: dict[str, tuple[float, float]]
-) -> None:
     title = "Accuracy by orientation" + (", on nonsense" if bands else "")
     figure = plots.orientation_figure(by_orientation, title, bands)
     log.figure("mcq_by_orientation_chart", figure)

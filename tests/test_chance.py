@@ -61,7 +61,7 @@ def test_the_band_keeps_its_word(n: int, options: int, alpha: float) -> None:
     assert guess.sf(round(high * n)) <= alpha / 2 + 1e-9
     # and it is no wider than that takes
     assert guess.cdf(round(low * n)) > alpha / 2 - 1e-9
-    assert low <= 1 / options <= high
+    assert low <= guess.median() / n <= high
 
 
 @pytest.mark.parametrize(

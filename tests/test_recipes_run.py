@@ -20,7 +20,6 @@ from fake_server import FakeServer, Script
 from mlflow import MlflowClient
 
 from mlflow_mcq.engines import sharing
-from mlflow_mcq.engines.demo import resolve_weights
 from mlflow_mcq.experiment.stored_arms import finished_arms
 from mlflow_mcq.recipe import ArmResult, run_recipe
 
@@ -61,14 +60,19 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     mlflow.set_tracking_uri(before)
 
 
+@pytest.fixture(scope="module")
+def weights() -> Any:
+    """What recipes share among their arms, here shared among recipes."""
+    return sharing._Shared()
+
+
 @pytest.fixture
-def run(store: Path, smollm2: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ran]:
+def run(store: Path, weights: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ran]:
     for name in ("MLFLOW_RUN_ID", "MLFLOW_EXPERIMENT_ID"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
     monkeypatch.chdir(store)
-    folder = resolve_weights("demo:smollm2")
-    monkeypatch.setattr(sharing._HELD, "chats", {(folder, smollm2.batch_size): smollm2})
+    monkeypatch.setattr(sharing._HELD, "shared", weights)
 
     def start(name: str, *, axes: Axes | None = None, arms: int = 4, **overrides: Any) -> Ran:
         path = cut(RECIPES / f"{name}.yaml", store / name, axes or {}, arms)
