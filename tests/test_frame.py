@@ -68,6 +68,12 @@ def test_options_in_columns_that_were_named(cells: tuple, options: tuple) -> Non
     assert (row.item.options, row.item.gold, row.item.meta) == (options, 1, {"source": "quiz"})
 
 
+def test_an_answer_may_be_the_name_of_an_option_column() -> None:
+    data = frame(opt1=["copper"], opt2=["tin"], opt3=["mercury"]).assign(answer="opt3")
+    (row,) = read_rows(data, SPREAD)
+    assert row.item.gold == 2
+
+
 def test_named_columns_give_options_in_the_order_that_was_named() -> None:
     (row,) = read_rows(frame(x=["tin"], A=["gold"], D=["lead"]), Columns(options=("D", "A")))
     assert row.item.options == ("lead", "gold")

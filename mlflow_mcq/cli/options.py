@@ -51,7 +51,7 @@ named_columns = click.option(
 )
 
 
-def columns_of(given: Sequence[str]) -> dict[str, dict[str, Any]]:
+def columns_of(given: Sequence[str]) -> dict[str, Any]:
     """The setting ``columns`` out of a command's options; nothing where none is given.
 
     Raises:

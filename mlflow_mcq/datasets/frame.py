@@ -23,7 +23,7 @@ from mlflow_mcq.orientations import letters_for
 from mlflow_mcq.records import Item
 from mlflow_mcq.settings import Columns
 
-__all__ = ["Row", "as_frame", "items_of", "read_rows"]
+__all__ = ["Row", "answer_column", "as_frame", "items_of", "read_rows"]
 
 _USUAL = {
     "question": ("question", "stem", "query"),
@@ -159,7 +159,7 @@ class _Where:
         options = None if several else _column(names, "options", named)
         spread = tuple(str(_column(names, "options", name)) for name in several)
         spread = spread or (() if options else _letter_columns(names))
-        answer = _column(names, "answer", columns.answer) if needs_answer else ""
+        answer = answer_column(names, columns) if needs_answer else ""
         if question is None or (options is None and not spread) or answer is None:
             there = {"question": question, "options": options or spread, "answer": answer}
             raise _not_found(
@@ -167,6 +167,15 @@ class _Where:
             )
         found = _column(names, "id", columns.id)
         return cls(question, options, spread, not several, answer, found, columns.answer_as)
+
+
+def answer_column(names: Sequence[str], columns: Columns) -> str | None:
+    """The column of the answers, named or usual; None where there is none.
+
+    Raises:
+        DataError: The named one is not there, or several are usual.
+    """
+    return _column(names, "answer", columns.answer)
 
 
 def _column(names: Sequence[str], noun: str, named: str | None) -> str | None:
@@ -250,6 +259,8 @@ def _read_row(
         options, labels = _read_options(cells[where.options], who)
     else:
         options, labels = _read_spread(cells, where.spread, where.lettered, who)
+    if not where.lettered and isinstance(answer, str) and answer.strip() in where.spread:
+        labels = where.spread[: len(options)]  # the answer says "opt2"
     labels = labels or letters_for(len(options))
     if len(options) < 2:
         raise DataError(who, "an item needs at least two options", options)
