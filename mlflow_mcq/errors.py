@@ -67,7 +67,10 @@ class JudgeNotConfigured(SettingsError):
     A judge is part of the metric, so none is ever chosen for the user.
     """
 
-    def __init__(self, got: object = "") -> None:
+    def __init__(
+        self, got: object = "", without: str = 'use the evaluator mcq_regex: evaluators="mcq_regex"'
+    ) -> None:
+        self._without = without
         super().__init__(
             "mcq_judge",
             "no judge is configured, so nothing is judged and no judged number is reported",
@@ -75,11 +78,12 @@ class JudgeNotConfigured(SettingsError):
             "Supply three things: judge.model (its name), judge.base_url (an OpenAI-compatible "
             'server, or "local" to load the model here with transformers) and judge.api_key_env '
             "(the name of the environment variable that holds the key; leave it out for a server "
-            "that needs none). For numbers without a judge use the evaluator mcq_regex.",
+            "that needs none). On the command line these are --judge-model, --judge-url and "
+            f"--judge-key-env. For numbers without a judge {without}.",
         )
 
-    def __reduce__(self) -> tuple[type[JudgeNotConfigured], tuple[object]]:
-        return type(self), (self.args[2],)
+    def __reduce__(self) -> tuple[type[JudgeNotConfigured], tuple[object, str]]:
+        return type(self), (self.args[2], self._without)
 
 
 class RunInUse(SettingsError):

@@ -131,7 +131,19 @@ def usable_model(model: Any, settings: Settings | None = None) -> Any:
         return loaded_model(read_local(model), settings)
     if isinstance(model, str) and not re.match(r"[a-z0-9_+-]+:/", model):
         return loaded_model(LocalSettings(path=model), settings)
+    if isinstance(model, str) and model.partition(":/")[0] in _PROVIDERS:
+        # MLflow takes such names for judges, and would look for an artifact repository here.
+        raise ModelError(
+            "model",
+            "is the name of a provider's model, which MLflow loads from nowhere",
+            model,
+            "Use mlflow_mcq.remote_model(base_url=..., model=..., api_key_env=...), or "
+            "endpoints:/name for MLflow's AI gateway.",
+        )
     return model
+
+
+_PROVIDERS = ("openai", "anthropic", "gemini", "mistral", "bedrock", "togetherai")
 
 
 def _usable_data(data: Any, split: str | None) -> Any:

@@ -55,6 +55,8 @@ def test_every_command_explains_itself(command: Any, capsys: pytest.CaptureFixtu
         pytest.param(["run", "nowhere.yaml"], 2, "nowhere.yaml", id="recipe"),
         pytest.param(["recipes", "dmeo"], 2, "answer_moving", id="shipped"),
         pytest.param(["exam"], 2, "judge", id="judge"),
+        pytest.param(["lint", "x.csv", "--column", "Frage"], 2, "NOUN=NAME", id="no pair"),
+        pytest.param(["lint", "x.csv", *2 * ["--column", "id=n"]], 2, "twice", id="noun twice"),
         pytest.param(["grade", "x.jsonl", "--stored-by", "helm"], 2, "twinkle", id="harness"),
     ],
 )
@@ -99,6 +101,27 @@ def test_a_shipped_recipe_runs_by_its_name(
     [(path, given)] = asked
     assert Path(path) == shipped()["demo"]
     assert {name: value for name, value in given.items() if value} == {"limit": "3"}
+
+
+ODD = ANSWERS.rename(
+    columns={"question": "Frage", "A": "opt1", "B": "opt2", "generation": "Antwort"}
+).assign(answer=[2, 1])
+NAMED = ("question=Frage", "options=opt1,opt2", "answer=answer", "answer_as=number")
+
+
+@pytest.mark.usefixtures("store")
+def test_columns_of_a_file_are_named_on_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "odd.csv"
+    ODD.to_csv(path, index=False)
+    named = [part for pair in (*NAMED, "generation=Antwort") for part in ("--column", pair)]
+    code, found = said(capsys, "grade", str(path), *named)
+    assert (code, found["metrics"]["regex_bounded/accuracy"]) == (0, 0.5)
+    code, found = said(capsys, "lint", str(path), *named[:-2])
+    assert (code, found["findings"]) == (0, [])
+    assert main(["lint", str(path)]) == 2
+    assert "columns = {" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("store")

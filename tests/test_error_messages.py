@@ -31,7 +31,7 @@ from mlflow_mcq.store.journal import open_journal
 from mlflow_mcq.store.row_store import RowStore
 
 pytestmark = pytest.mark.first_question
-LIMITS = (Path(__file__).parent.parent / "docs" / "limits.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parent.parent / "docs" / "limits.md").read_text(encoding="utf-8")
 ROW = {"question": "Which shines?", "options": ["sun", "stone"], "answer": "A"}
 
 
@@ -164,6 +164,6 @@ def test_every_kind_of_error_has_a_case() -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_first_words_of_each_message_stand_on_their_page(case: str) -> None:
+def test_the_first_words_of_each_message_stand_in_the_docs(case: str) -> None:
     rule = CASES[case][2][0].partition(": ")[2].partition(";")[0]
-    assert rule.removesuffix(": process") in LIMITS
+    assert rule.removesuffix(": process") in PAGE

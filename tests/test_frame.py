@@ -51,6 +51,68 @@ def test_options_in_every_shape(data: pd.DataFrame) -> None:
     assert (row.item.options, row.item.gold) == (METALS, 1)
 
 
+SPREAD = Columns(options=("opt1", "opt2", "opt3"))
+
+
+@pytest.mark.parametrize(
+    ("cells", "options"),
+    [
+        pytest.param(("copper", "mercury", "tin"), METALS, id="all filled"),
+        pytest.param(("copper", "mercury", None), METALS[:2], id="the last is empty"),
+        pytest.param((29, 80, 50), ("29", "80", "50"), id="numbers"),
+    ],
+)
+def test_options_in_columns_that_were_named(cells: tuple, options: tuple) -> None:
+    columns = {f"opt{n}": [cell] for n, cell in enumerate(cells, 1)}
+    (row,) = read_rows(frame(**columns, source=["quiz"]), SPREAD)
+    assert (row.item.options, row.item.gold, row.item.meta) == (options, 1, {"source": "quiz"})
+
+
+def test_an_answer_may_be_the_name_of_an_option_column() -> None:
+    data = frame(opt1=["copper"], opt2=["tin"], opt3=["mercury"]).assign(answer="opt3")
+    (row,) = read_rows(data, SPREAD)
+    assert row.item.gold == 2
+
+
+def test_named_columns_give_options_in_the_order_that_was_named() -> None:
+    (row,) = read_rows(frame(x=["tin"], A=["gold"], D=["lead"]), Columns(options=("D", "A")))
+    assert row.item.options == ("lead", "gold")
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        pytest.param({"opt1": ["x"], "opt2": [None], "opt3": ["z"]}, "row 0.*a gap", id="gap"),
+        pytest.param({"opt1": ["x"], "opt2": ["y"]}, "columns.options.*'opt3'", id="not there"),
+    ],
+)
+def test_named_option_columns_are_never_shifted(data: dict, said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        read_rows(frame(**data), SPREAD)
+
+
+@pytest.mark.parametrize(
+    ("names", "hint"),
+    [
+        pytest.param(
+            ["Frage", "opt1", "opt2", "opt3", "richtig"],
+            '{"question": "...", "options": ["opt1", "opt2", "opt3"], "answer": "..."}',
+            id="numbered",
+        ),
+        pytest.param(
+            ["question", "choice_a", "choice_b", "key"],
+            '{"options": ["choice_a", "choice_b"], "answer": "..."}',
+            id="lettered",
+        ),
+        pytest.param(["stem", "choices", "key"], '{"answer": "..."}', id="only the answer"),
+    ],
+)
+def test_an_unknown_table_is_told_what_is_missing_and_how_to_name_it(names, hint) -> None:
+    with pytest.raises(DataError) as caught:
+        read_rows(pd.DataFrame([["x"] * len(names)], columns=names), Columns())
+    assert f"columns = {hint}" in str(caught.value)
+
+
 def test_missing_options_never_become_the_word_nan() -> None:
     (row,) = read_rows(frame(A=["sun"], B=["moon"], C=[None], D=[np.nan]), Columns())
     assert row.item.options == ("sun", "moon")

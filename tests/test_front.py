@@ -26,6 +26,7 @@ DATA = pd.DataFrame({"question": ["q?"], "options": [["x", "y"]], "answer": ["A"
         pytest.param({"data": "no.jsonl"}, "does not exist", id="missing file"),
         pytest.param({"data": "no.xlsx"}, "unknown ending", id="file of another kind"),
         pytest.param({"model": ("a", "b", "c")}, "model, tokenizer", id="a tuple of three"),
+        pytest.param({"model": "openai:/gpt-4o"}, "remote_model", id="a provider's name"),
     ],
 )
 def test_faults_are_found_before_a_run_is_opened(arguments: dict[str, Any], said: str) -> None:

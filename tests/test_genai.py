@@ -388,6 +388,29 @@ def test_refused_before_a_run_is_opened(
         mlflow_mcq.genai_evaluate(DATA, app, **arguments)
 
 
+@pytest.mark.parametrize(
+    ("predict_fn", "settings", "name"),
+    [
+        pytest.param(lambda text: "A", {}, "prompt", id="another name"),
+        pytest.param(lambda: "A", {}, "prompt", id="no argument"),
+        pytest.param(
+            lambda prompt: "A", {"input_format": "messages"}, "messages", id="messages for a prompt"
+        ),
+    ],
+)
+def test_an_application_that_cannot_be_called_is_told_the_name(
+    predict_fn: Any, settings: dict[str, Any], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mlflow.genai, "evaluate", lambda **more: pytest.fail("a run was opened"))
+    with pytest.raises(SettingsError, match=f"predict_fn.*Name its argument {name}"):
+        mlflow_mcq.genai_evaluate(DATA, predict_fn, [scorers.strict()], **settings)
+
+
+def test_without_a_judge_scorers_are_named() -> None:
+    with pytest.raises(JudgeNotConfigured, match=r"scorers=\[mlflow_mcq.scorers.regex"):
+        mlflow_mcq.genai_evaluate(DATA, app)
+
+
 @pytest.mark.first_question
 def test_a_judge_that_serves_nobody_costs_no_answer(judge_server: Any) -> None:
     server = judge_server(lambda request, n: refused(401, "wrong key"))

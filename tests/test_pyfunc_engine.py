@@ -189,6 +189,7 @@ def test_an_exception_of_the_function_names_its_rows():
     with pytest.raises(ModelError, match=r"2 rows from item 'q3'.* to item 'q4'") as caught:
         generations.extend(CallableEngine(predict, batch_size=2).generate(REQUESTS, DECODING))
     assert isinstance(caught.value.__cause__, KeyError)
+    assert "one column, 'prompt'" in str(caught.value)
 
 
 def test_messages_for_a_function_of_texts_are_refused():

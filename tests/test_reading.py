@@ -82,6 +82,32 @@ def test_a_column_that_counts_in_two_ways_is_no_bad_row(answers: list[Any], said
     assert read == [int(answer) - 1 for answer in answers if int(answer)]
 
 
+@pytest.mark.parametrize(
+    ("answers", "columns", "doubted"),
+    [
+        pytest.param([1, 2, 1, 2], {}, True, id="numbers, none is 0"),
+        pytest.param([1.0, 2.0, 1.0, 1.0], {}, True, id="floats, as a gap makes of a column"),
+        pytest.param([1, 2, 1, 0], {}, False, id="a 0 settles it"),
+        pytest.param([1, 2, 1], {}, False, id="too few to tell"),
+        pytest.param(["B", "C", "B", "C"], {}, False, id="letters"),
+        pytest.param([1, 2, 1, 2], {"answer_as": "index"}, False, id="said to be an index"),
+        pytest.param([1, 2, 1, 2], {"answer_as": "number"}, False, id="said to be a number"),
+    ],
+)
+@pytest.mark.parametrize("by_targets", [False, True], ids=["column", "targets"])
+def test_numbers_that_may_count_from_one_are_spoken_of(
+    answers: list[Any], columns: dict[str, str], doubted: bool, by_targets: bool
+) -> None:
+    rows = [
+        {**GOOD, "options": ["x", "y", "z"], "id": str(i), "answer": answer}
+        for i, answer in enumerate(answers)
+    ]
+    data = table(*rows)
+    targets = data.pop("answer").tolist() if by_targets else None
+    reading = read_data(data, Settings(columns=columns), targets)
+    assert ("none is 0" in reading.said) is doubted
+
+
 def test_rows_without_an_id_keep_the_number_they_had() -> None:
     rows = [{k: v for k, v in GOOD.items() if k != "id"} for _ in range(3)]
     rows[0]["answer"] = "F"

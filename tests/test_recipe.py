@@ -91,6 +91,17 @@ def test_what_is_no_recipe_is_refused(tmp_path: Path, text: str) -> None:
         load_recipe(path)
 
 
+def test_one_evaluator_may_stand_without_a_list(tmp_path: Path) -> None:
+    arms = [{"name": "own", "evaluators": "mcq_analogy"}, {"name": "other"}]
+    recipe = load_recipe(written(tmp_path, model="m", evaluators="mcq_regex", arms=arms))
+    assert [recipe.evaluators_of(arm) for arm in recipe.arms] == [["mcq_analogy"], ["mcq_regex"]]
+
+
+def test_an_arm_that_is_a_bare_name_is_told_its_form(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="- name: letters; got 'dashes'"):
+        load_recipe(written(tmp_path, model="m", evaluators="mcq_regex", arms=["dashes"]))
+
+
 def test_overrides_hold_for_every_arm_and_empty_ones_for_none(tmp_path: Path) -> None:
     path = written(
         tmp_path,

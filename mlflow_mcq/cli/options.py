@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import click
 
-__all__ = ["OVERRIDES", "judge_of", "options", "over_the_recipe"]
+from mlflow_mcq.errors import SettingsError
+
+__all__ = ["OVERRIDES", "columns_of", "judge_of", "named_columns", "options", "over_the_recipe"]
 
 _C = TypeVar("_C", bound=Callable[..., Any])
 
@@ -40,6 +42,36 @@ def options(named: Mapping[str, str], metavar: str = "X") -> Callable[[_C], _C]:
 
 over_the_recipe = options(OVERRIDES)
 judge_options = options(_JUDGE)
+named_columns = click.option(
+    "--column",
+    multiple=True,
+    metavar="NOUN=NAME",
+    help="Where a thing stands in the file, as in question=Frage, answer=richtig, "
+    "options=opt1,opt2,opt3 or answer_as=number; once for each.",
+)
+
+
+def columns_of(given: Sequence[str]) -> dict[str, Any]:
+    """The setting ``columns`` out of a command's options; nothing where none is given.
+
+    Raises:
+        SettingsError: A text is no pair.
+
+    Example:
+        >>> columns_of(["question=Frage", "options=opt1,opt2"])
+        {'columns': {'question': 'Frage', 'options': ['opt1', 'opt2']}}
+        >>> columns_of([])
+        {}
+    """
+    found: dict[str, Any] = {}
+    for pair in given:
+        noun, sign, name = pair.partition("=")
+        if not sign or not noun or not name:
+            raise SettingsError("column", "must be NOUN=NAME", pair, "As in question=Frage.")
+        if noun in found:
+            raise SettingsError("column", "is given twice for one noun", noun)
+        found[noun] = name.split(",") if noun == "options" and "," in name else name
+    return {"columns": found} if found else {}
 
 
 def judge_of(given: Mapping[str, str]) -> dict[str, str] | None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
 
-from mlflow_mcq.cli.options import judge_of, judge_options, options
+from mlflow_mcq.cli.options import (
+    columns_of,
+    judge_of,
+    judge_options,
+    named_columns,
+    options,
+)
 from mlflow_mcq.cli.said import Outcome, spoken
 from mlflow_mcq.errors import JudgeNotConfigured, SettingsError
 
@@ -18,6 +24,7 @@ _STORED_BY = ("lm-eval", "inspect", "twinkle")
 
 @click.command()
 @click.argument("file")
+@named_columns
 @judge_options
 @options({
     "evaluators": "Names with commas between them; mcq_judge with a judge, else mcq_regex.",
@@ -25,13 +32,17 @@ _STORED_BY = ("lm-eval", "inspect", "twinkle")
     "run-name": "Name of the run.",
 })  # fmt: skip
 @spoken
-def grade(file: str, evaluators: str, stored_by: str, run_name: str, **given: str) -> Outcome:
+def grade(
+    file: str, column: Sequence[str], evaluators: str, stored_by: str, run_name: str, **given: str
+) -> Outcome:
     """Grade FILE: stored answers, with the columns question, options, answer, generation.
 
     The answers are read as they stand; no model is asked, except for the judge.
 
     \b
     mlflow-mcq grade answers.csv
+    mlflow-mcq grade quiz.csv --column question=Frage --column options=opt1,opt2,opt3 \\
+        --column answer=richtig --column answer_as=number --column generation=Antwort
     mlflow-mcq grade samples_arc_2026.jsonl --stored-by lm-eval \\
         --judge-model my-judge --judge-url http://localhost:8000/v1
     """
@@ -44,9 +55,10 @@ def grade(file: str, evaluators: str, stored_by: str, run_name: str, **given: st
     judge = judge_of(given)
     names = [name.strip() for name in evaluators.split(",") if name.strip()]
     names = names or ["mcq_judge" if judge else "mcq_regex"]
+    columns = columns_of(column)
     data = _stored(file, stored_by)
     with mlflow.start_run(run_name=run_name or None) as opened:
-        result = evaluate(None, data, judge, evaluators=names)
+        result = evaluate(None, data, judge, evaluators=names, **columns)
     arm = ArmResult(run_name or file, opened.info.run_id, result.metrics, "none")
     said = {"run_id": opened.info.run_id, "metrics": {**result.metrics}}
     return Outcome(said, lambda: show_results([arm]))
@@ -98,17 +110,20 @@ def exam(cache_dir: str, **given: str) -> Outcome:
 @click.command()
 @click.argument("data")
 @options({"split": "Of a hub data set.", "layout": "A native layout; detected if left out."})
+@named_columns
 @spoken
-def lint(data: str, split: str, layout: str) -> Outcome:
+def lint(data: str, column: Sequence[str], split: str, layout: str) -> Outcome:
     """Look for faults in the items of DATA; exit with 1 if there are any.
 
     \b
     mlflow-mcq lint items.csv
+    mlflow-mcq lint quiz.csv --column question=Frage --column answer=richtig
     mlflow-mcq lint hf:allenai/ai2_arc:ARC-Challenge --split test
     """
     from mlflow_mcq.datasets.lint import lint_items
 
-    report = lint_items(data, split=split or None, **({"layout": layout} if layout else {}))
+    asked = {**columns_of(column), **({"layout": layout} if layout else {})}
+    report = lint_items(data, split=split or None, **asked)
     found = report.findings
 
     def show() -> None:

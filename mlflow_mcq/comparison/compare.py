@@ -165,8 +165,9 @@ def _check_judges(arms: Sequence[StoredArm], force: bool) -> bool:
         "judge_mismatch",
         "arms read by different judges are not comparable: a difference may be the judges'",
         judges,
-        "Regrade an arm with the other's judge (mlflow_mcq.regrade; no inference is needed), or "
-        "pass force=True to compare them all the same, marked as such.",
+        "Regrade an arm with the other's judge (mlflow_mcq.regrade, mlflow-mcq regrade; no "
+        "inference is needed), or pass force=True (--force yes) to compare them all the same, "
+        "marked as such.",
     )
 
 

@@ -118,7 +118,8 @@ def read_answer(
         raise _no_option(value, key, mode, who, counting)
     if counting is not None and {name for name, _ in found} == {"index", "number"}:
         counting.unclear = True
-    readings = ", ".join(f"{name} -> option {index}" for name, index in sorted(found))
+    # The text says at a glance which reading is right, without counting from anything.
+    readings = ", ".join(f"{name} -> {str(key.options[i])[:40]!r}" for name, i in sorted(found))
     raise DataError(
         who,
         f"the answer can be read in more than one way ({readings})",

@@ -52,8 +52,9 @@ def _columns(columns: Columns, frame: pd.DataFrame) -> Columns:
     """The columns that the examples have; order and generation say nothing about them."""
     there = set(map(str, frame.columns))
     named = {
-        name: getattr(columns, name)
+        name: column
         for name in ("question", "options", "answer", "id")
-        if getattr(columns, name) in there
+        if (column := getattr(columns, name))
+        and there.issuperset(column if isinstance(column, tuple) else (column,))
     }
     return Columns(answer_as=columns.answer_as, **named)

@@ -1,13 +1,14 @@
 """Items from a table: a DataFrame, whatever its index and the shape of its options.
 
 Options stand in a list column, in JSON text, in a ``{text, label}`` dict, or in
-columns A, B, C, ... Rows are named by their position, since an index may be
-anything and may repeat.
+columns of their own: A, B, C, ..., or the ones that were named. Rows are named by
+their position, since an index may be anything and may repeat.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,7 +23,7 @@ from mlflow_mcq.orientations import letters_for
 from mlflow_mcq.records import Item
 from mlflow_mcq.settings import Columns
 
-__all__ = ["Row", "as_frame", "items_of", "read_rows"]
+__all__ = ["Row", "answer_column", "as_frame", "items_of", "read_rows"]
 
 _USUAL = {
     "question": ("question", "stem", "query"),
@@ -140,7 +141,8 @@ class _Where:
 
     question: str
     options: str | None
-    letters: tuple[str, ...]
+    spread: tuple[str, ...]
+    lettered: bool
     answer: str
     id: str | None
     answer_as: str
@@ -152,19 +154,28 @@ class _Where:
         if twice:
             raise DataError("data", "has several columns of one name", twice)
         question = _column(names, "question", columns.question)
-        options = _column(names, "options", columns.options)
-        letters = () if options else _letter_columns(names)
-        answer = _column(names, "answer", columns.answer) if needs_answer else ""
-        if question is None or (options is None and not letters) or answer is None:
-            raise DataError(
-                "data",
-                "needs a question, options (a list column, or columns A, B, C, ...) and an answer",
-                names,
-                "Name them with targets=... and the setting columns = {question, options, "
-                "answer, id}.",
+        several = columns.options if isinstance(columns.options, tuple) else ()
+        named = None if isinstance(columns.options, tuple) else columns.options
+        options = None if several else _column(names, "options", named)
+        spread = tuple(str(_column(names, "options", name)) for name in several)
+        spread = spread or (() if options else _letter_columns(names))
+        answer = answer_column(names, columns) if needs_answer else ""
+        if question is None or (options is None and not spread) or answer is None:
+            there = {"question": question, "options": options or spread, "answer": answer}
+            raise _not_found(
+                [noun for noun, column in there.items() if column in (None, ())], names
             )
         found = _column(names, "id", columns.id)
-        return cls(question, options, letters, answer, found, columns.answer_as)
+        return cls(question, options, spread, not several, answer, found, columns.answer_as)
+
+
+def answer_column(names: Sequence[str], columns: Columns) -> str | None:
+    """The column of the answers, named or usual; None where there is none.
+
+    Raises:
+        DataError: The named one is not there, or several are usual.
+    """
+    return _column(names, "answer", columns.answer)
 
 
 def _column(names: Sequence[str], noun: str, named: str | None) -> str | None:
@@ -181,6 +192,40 @@ def _column(names: Sequence[str], noun: str, named: str | None) -> str | None:
             "Say which with targets=... or columns.answer.",
         )
     return usual[0] if usual else None
+
+
+def _not_found(missing: Sequence[str], names: Sequence[str]) -> DataError:
+    example = {"question": '"..."', "options": '"..."', "answer": '"..."'}
+    alike = _numbered(names)
+    if alike:
+        example["options"] = "[" + ", ".join(f'"{name}"' for name in alike) + "]"
+    shown = ", ".join(f'"{noun}": {example[noun]}' for noun in missing)
+    targets = ' (MLflow\'s own targets="..." names the answer, too)' if "answer" in missing else ""
+    return DataError(
+        "data",
+        "needs a question, options (a list column, or columns A, B, C, ...) and an answer, and no "
+        f"column is known as {' or '.join(missing)}",
+        list(names),
+        f"Name what is missing: columns = {{{shown}}}{targets}.",
+    )
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    """Columns that look like options, one each: opt1, opt2, ... or option_a, option_b, ..."""
+    for first in names:
+        match = re.fullmatch(r"(.+?)(1|[aA])", first)
+        if match is None:
+            continue
+        stem, start = match.groups()
+        alike = []
+        for place in range(26):
+            name = stem + (str(place + 1) if start == "1" else chr(ord(start) + place))
+            if name not in names:
+                break
+            alike.append(name)
+        if len(alike) > 1:
+            return alike
+    return []
 
 
 def _letter_columns(names: Sequence[str]) -> tuple[str, ...]:
@@ -213,13 +258,15 @@ def _read_row(
     if where.options:
         options, labels = _read_options(cells[where.options], who)
     else:
-        options, labels = _read_letter_columns(cells, where.letters, who)
+        options, labels = _read_spread(cells, where.spread, where.lettered, who)
+    if not where.lettered and isinstance(answer, str) and answer.strip() in where.spread:
+        labels = where.spread[: len(options)]  # the answer says "opt2"
     labels = labels or letters_for(len(options))
     if len(options) < 2:
         raise DataError(who, "an item needs at least two options", options)
     key = AnswerKey(options, labels)
     gold, *more = read_answers(answer, key, where.answer_as, who, counting)
-    used = {where.question, where.options, where.answer, where.id, *where.letters}
+    used = {where.question, where.options, where.answer, where.id, *where.spread}
     meta = {k: _plain(v) for k, v in cells.items() if k not in used and not _missing(v)}
     try:
         item = Item(item_id, question, tuple(options), gold, meta, (*more,))
@@ -254,19 +301,20 @@ def _read_options(cell: object, who: str) -> tuple[list[str], tuple[str, ...]]:
     return [_plain(text) for text in texts], labels
 
 
-def _read_letter_columns(
-    cells: Mapping[str, Any], letters: Sequence[str], who: str
+def _read_spread(
+    cells: Mapping[str, Any], columns: Sequence[str], lettered: bool, who: str
 ) -> tuple[list[str], tuple[str, ...]]:
-    there = [name for name in letters if not _missing(cells[name]) and _plain(cells[name]).strip()]
-    expected = list(letters_for(len(there)))
+    there = [name for name in columns if not _missing(cells[name]) and _plain(cells[name]).strip()]
+    # Columns A, B, D lack one; of named ones all are there, and the last may be empty.
+    expected = list(letters_for(len(there)) if lettered else columns[: len(there)])
     if there != expected:
         raise DataError(
             who,
-            "option columns must be filled from A on without a gap",
+            f"option columns must be filled from {columns[0]} on without a gap",
             there,
             f"Expected {expected}.",
         )
-    return [_plain(cells[name]) for name in there], tuple(there)
+    return [_plain(cells[name]) for name in there], tuple(there) if lettered else ()
 
 
 def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from mlflow_mcq.datasets.frame import Row, read_rows
+from mlflow_mcq.datasets.frame import Row, answer_column, read_rows
 from mlflow_mcq.datasets.labels import without_labels
 from mlflow_mcq.datasets.layouts import LAYOUTS, Fields, Layout
 from mlflow_mcq.datasets.sampling import draw, share
@@ -127,6 +128,8 @@ def read_data(
         raise _located(bad[min(bad)], source, hint or _skip_hint(len(bad), len(rows)))
     rows, n_stripped = without_labels(rows)
     said = _said(layout, inside, rows, labels, len(refused), n_stripped)
+    if layout is None:
+        said += _counting_doubt(rows, targets, settings.columns)
     taken = share(draw(rows, settings.limit, settings.seed), settings.shard)
     if not taken:
         raise DataError("shard", "holds no items", settings.shard, "Use fewer shards.")
@@ -270,6 +273,30 @@ def _skip_hint(n_bad: int, n_good: int) -> str:
     if n_good == 0:
         return "No row can be read."
     return f"{n_bad} of {n_bad + n_good} rows cannot be read; on_bad_rows: skip leaves them out."
+
+
+_ENOUGH_NUMBERS = 4
+
+
+def _counting_doubt(rows: Sequence[Row], targets: Sequence[object] | None, columns: Columns) -> str:
+    """What to say of numbers that are read as counting from zero, though none of them is 0.
+
+    Each row fits both ways to count, so none is refused; a whole column that counts from
+    one would be read one option too far, and only the missing 0 shows it.
+    """
+    if columns.answer_as != "auto":
+        return ""
+    name = answer_column(list(rows[0].cells), columns) if targets is None else None
+    given = list(targets) if targets is not None else [row.cells[str(name)] for row in rows]
+    numeric = [v for v in given if isinstance(v, (int, float, np.integer, np.floating))]
+    numbers = {int(v) for v in numeric if v == v}
+    golds = {row.item.gold for row in rows}
+    if len(rows) < _ENOUGH_NUMBERS or 0 in golds or numbers != golds:
+        return ""
+    return (
+        "; answers are read as counting from 0, and none is 0: if yours count from 1, "
+        "set columns.answer_as to number"
+    )
 
 
 def _said(

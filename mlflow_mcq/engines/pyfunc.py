@@ -99,6 +99,7 @@ class CallableEngine:
             raise ModelError(
                 "function",
                 f"failed on {_rows_name(batch)}: {type(error).__name__}: {error}",
+                possible=f"It is given a DataFrame with one column, {self._input_column!r}.",
             ) from error
         if isinstance(got, pd.DataFrame):
             got = _answer_column(got, batch, self._output_column)

@@ -19,7 +19,13 @@ from mlflow_mcq.local_settings import LocalSettings, read_local
 
 __all__ = ["ArmSpec", "Evaluators", "Model", "Recipe", "RegradeSpec", "RemoteSpec", "shown_model"]
 
-Evaluators = tuple[str, ...]
+
+def _several(evaluators: Any) -> Any:
+    # `evaluators: mcq_regex` means the same as in `mlflow_mcq.evaluate`.
+    return (evaluators,) if isinstance(evaluators, str) else evaluators
+
+
+Evaluators = Annotated[tuple[str, ...], BeforeValidator(_several)]
 
 
 class RemoteSpec(BaseModel):
@@ -84,6 +90,13 @@ class ArmSpec(BaseModel):
     evaluators: Evaluators | None = None
     original: str | None = None
     variant: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _mapping(cls, arm: Any) -> Any:
+        if not isinstance(arm, Mapping | ArmSpec):
+            raise ValueError(f"an arm is a mapping with a name, as in - name: letters; got {arm!r}")
+        return arm
 
 
 class RegradeSpec(BaseModel):

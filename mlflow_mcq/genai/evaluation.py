@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -62,6 +63,8 @@ def genai_evaluate(
         predict_fn = None
     else:
         rows = _rows(data, split, settings)
+        if predict_fn is not None and rows:
+            _check_called_by_name(predict_fn, list(rows[0].get("inputs", ())))
     with bounded_workers():
         result = mlflow.genai.evaluate(data=rows, scorers=readers, predict_fn=predict_fn)
     result.metrics.update(folded(result, len(rows)).metrics)
@@ -98,7 +101,8 @@ def _scorers(scorers: Sequence[Any] | None, judge: Mapping[str, Any] | None) -> 
         told = judge_settings(judge).model_dump(mode="json", exclude_unset=True)
         given.insert(0, scorer_of("judge", told, "judge"))
     if not given:
-        raise JudgeNotConfigured
+        parsers = 'give scorers=[mlflow_mcq.scorers.regex("bounded")]'
+        raise JudgeNotConfigured(without=parsers)
     if not any(isinstance(one, McqScorer) for one in given):
         raise SettingsError(
             "scorers",
@@ -106,6 +110,24 @@ def _scorers(scorers: Sequence[Any] | None, judge: Mapping[str, Any] | None) -> 
             [getattr(one, "name", type(one).__name__) for one in given],
         )
     return given
+
+
+def _check_called_by_name(predict_fn: Callable[..., Any], names: Sequence[str]) -> None:
+    # MLflow's own words for this ask for other data, which is what cannot be changed here.
+    try:
+        signature = inspect.signature(predict_fn)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(**dict.fromkeys(names))
+    except TypeError as error:
+        called = ", ".join(f"{name}=..." for name in names)
+        raise SettingsError(
+            "predict_fn",
+            f"is called once a row, by name, as predict_fn({called})",
+            str(signature),
+            f"Name its argument {' and '.join(names)}.",
+        ) from error
 
 
 def _rows(data: Any, split: str | None, settings: Mapping[str, Any]) -> list[Any]:
