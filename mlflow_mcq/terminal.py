@@ -36,7 +36,7 @@ _LEGEND = (
 
 def show_results(results: Sequence[ArmResult], console: Console | None = None) -> None:
     """Print the arms side by side, their alarms, and how to open the UI."""
-    console = console or Console()
+    console = console or _plain()
     table = Table(box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
     # Where a page is narrow names go on in the next line: a number that is cut is no number.
     table.add_column("arm", overflow="fold")
@@ -66,7 +66,7 @@ def show_results(results: Sequence[ArmResult], console: Console | None = None) -
 
 def show_comparison(found: Comparison, console: Console | None = None) -> None:
     """Print what a comparison has found, and where to read more."""
-    console = console or Console()
+    console = console or _plain()
     for arm, line in found.headlines.items():
         console.print(escape(line), soft_wrap=True, highlight=False)
         if found.alarms[arm]:
@@ -77,7 +77,7 @@ def show_comparison(found: Comparison, console: Console | None = None) -> None:
 
 def show_costs(costs: Sequence[Cost], console: Console | None = None) -> None:
     """Print what a recipe will ask for at most, then each arm in a row of a table."""
-    console = console or Console()
+    console = console or _plain()
     console.print(escape(said(costs)[0]), soft_wrap=True)
     table = Table(box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
     table.add_column("arm", no_wrap=True)
@@ -96,7 +96,7 @@ def show_costs(costs: Sequence[Cost], console: Console | None = None) -> None:
 
 def show_rows(made: Sequence[ArmRows], console: Console | None = None) -> None:
     """Print for each arm how many rows were there, were made, and have no answer."""
-    console = console or Console()
+    console = console or _plain()
     for one in made:
         name = escape(one.name)
         if one.skipped:
@@ -116,6 +116,11 @@ def _graders(result: ArmResult) -> list[str]:
 
 def _cell(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
+
+
+def _plain() -> Console:
+    # Without emoji: rich makes 🅰 of the ":A:" in an arm named `gold=all-at:A: as-is`.
+    return Console(emoji=False)
 
 
 def ui_command() -> str:

@@ -189,3 +189,8 @@ def test_no_number_is_cut_on_a_narrow_page() -> None:
     show_results([arm], Console(file=text, width=80))
     assert "…" not in text.getvalue()
     assert text.getvalue().count("0.25") == 8
+
+
+def test_no_name_becomes_a_picture(capsys: pytest.CaptureFixture[str]) -> None:
+    show_results([ArmResult("gold=all-at:A: x", "r", {}, "too_few_items")])
+    assert "gold=all-at:A: x" in capsys.readouterr().out
