@@ -147,13 +147,6 @@ def stored_answers(
         DataError: There is no column with answers.
         SettingsError: A setting says how to generate what is only read.
     """
-    useless = sorted(settings.model_fields_set & _MAKING)
-    if useless:
-        raise SettingsError(
-            ", ".join(useless),
-            "says how answers are made, and these are made already",
-            possible="Leave it out, or pass a model.",
-        )
     column, order = settings.columns.generation, settings.columns.order
     cells = rows[0].cells
     if predictions is None:
@@ -166,6 +159,14 @@ def stored_answers(
                 'Name it with predictions="..." or columns.generation, or pass a model.',
             )
         predictions = [row.cells[column] for row in rows]
+    # Only now: who forgot the answers has not said anything about them.
+    useless = sorted(settings.model_fields_set & _MAKING)
+    if useless:
+        raise SettingsError(
+            ", ".join(useless),
+            "says how answers are made, and these are made already",
+            possible="Leave it out, or pass a model.",
+        )
     if order is None and "order" in cells:
         order = "order"
     if order is not None and order not in cells:

@@ -9,8 +9,11 @@ import pandas as pd
 import pytest
 
 import mlflow_mcq
+from mlflow_mcq.datasets.frame import read_rows
 from mlflow_mcq.errors import McqError
 from mlflow_mcq.front import usable_model
+from mlflow_mcq.settings import read_settings
+from mlflow_mcq.unwrap import stored_answers
 
 DATA = pd.DataFrame({"question": ["q?"], "options": [["x", "y"]], "answer": ["A"]})
 
@@ -41,3 +44,16 @@ def test_faults_are_found_before_a_run_is_opened(arguments: dict[str, Any], said
 )
 def test_what_mlflow_understands_is_left_to_it(model: Any) -> None:
     assert usable_model(model) is model
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        pytest.param(DATA, "must be a column with answers", id="no answers"),
+        pytest.param(DATA.assign(generation="A"), "these are made already", id="answers"),
+    ],
+)
+def test_without_a_model_the_first_thing_missing_is_said(data: pd.DataFrame, said: str) -> None:
+    settings = read_settings({"orientations": "swap"})
+    with pytest.raises(McqError, match=said):
+        stored_answers(read_rows(data, settings.columns), None, settings)
