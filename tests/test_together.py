@@ -24,8 +24,8 @@ from mlflow_mcq.records import Item
 from mlflow_mcq.settings import Settings
 from mlflow_mcq.together import call_name, ranks_of_call
 
-TIMES = ("seconds", "share", "per_second")
-"""How long it took is no property of the rows."""
+TIMES = ("seconds", "share", "per_second", "tokens_prefilled", "tokens_saved")
+"""How long it took, and what each process read, are no properties of the rows."""
 
 
 @pytest.fixture(scope="module")

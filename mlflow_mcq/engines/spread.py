@@ -11,6 +11,7 @@ from mlflow_mcq.engines.chat_engine import ChatEngine
 from mlflow_mcq.engines.chunks import answered, chunks_of
 from mlflow_mcq.errors import ModelError
 from mlflow_mcq.records import Decoding, Generation, Reply, Request
+from mlflow_mcq.spent import Spent
 
 __all__ = ["OVER", "SpreadEngine", "help_out", "refuse_sharded"]
 
@@ -101,6 +102,10 @@ class SpreadEngine(ChatEngine):
         return replies, failure
 
     def _generations(self, chunk: Sequence[Request], replies: list[Reply]) -> Iterator[Generation]:
+        # What other processes read of shared beginnings is not known here, so it is left open.
+        told = [reply for reply in replies if reply.text is not None]
+        prompt_tokens = sum(reply.n_prompt_tokens for reply in told)
+        self.spent += Spent(len(told), prompt_tokens, None, sum(one.n_tokens for one in told))
         return (self._generation(r, reply) for r, reply in zip(chunk, replies, strict=True))
 
 
