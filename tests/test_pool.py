@@ -111,8 +111,9 @@ def test_workers_end_with_the_last_arm_that_needs_them(base: str, shared: None) 
 def test_a_worker_that_dies_is_said_and_its_rows_are_kept(base: str, tmp_path: Path) -> None:
     pool = WorkerPool(1)
     chat = PooledChat(pool, LocalSettings(path=base), 8)
-    items = [Item(f"q{n}", f"Which is {n}?", (f"{n}.", f"{n + 1}."), 0) for n in range(40)]
-    settings = Settings(orientations="swap", max_new_tokens=4)
+    # Far more rows than are answered at once: most are still to come when the first is there.
+    items = [Item(f"q{n}", f"Which is {n}?", (f"{n}.", f"{n + 1}."), 0) for n in range(500)]
+    settings = Settings(orientations="swap", max_new_tokens=8)
     requests = requests_for(items, settings, chat=False)
     with RowStore(tmp_path) as rows:
         answers = KeptEngine(ChatEngine(chat), rows).generate(requests, settings.decoding)
