@@ -10,7 +10,14 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from mlflow_mcq.errors import SettingsError
 from mlflow_mcq.records import Decoding
 
-__all__ = ["GATEWAY", "JudgeSettings", "Prices", "check_member", "place_of"]
+__all__ = ["GATEWAY", "JUDGE_WORDS", "JudgeSettings", "Prices", "check_member", "place_of"]
+
+JUDGE_WORDS = {
+    "judge_model": "model",
+    "judge_url": "base_url",
+    "judge_key_env": "api_key_env",
+}
+"""How the command line calls the three things that name a judge."""
 
 _REASON_TOKENS = 64
 

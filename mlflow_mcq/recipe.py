@@ -42,12 +42,12 @@ from mlflow_mcq.experiment.spec import ArmSpec, Model, Recipe, RegradeSpec, Remo
 from mlflow_mcq.experiment.stored_arms import finished_arms
 from mlflow_mcq.experiment.twinkle_config import is_twinkle, recipe_of_twinkle
 from mlflow_mcq.forecast import Asked, Cost, cost_of, said, tokenizer_for
+from mlflow_mcq.judge_settings import JUDGE_WORDS
 from mlflow_mcq.local_settings import LocalSettings
 from mlflow_mcq.settings import Settings, read_settings
 from mlflow_mcq.tracking import RunLog
 
 __all__ = [
-    "JUDGE_WORDS",
     "ArmResult",
     "ArmSpec",
     "Recipe",
@@ -61,13 +61,6 @@ _log = logging.getLogger(__name__)
 
 _MOST_COUNTED = 2_000
 """What is printed before a run must not take longer than it is worth."""
-
-JUDGE_WORDS = {
-    "judge_model": "model",
-    "judge_url": "base_url",
-    "judge_key_env": "api_key_env",
-}
-"""How the command line calls the three things that name a judge."""
 
 Frames = dict[str, pd.DataFrame]
 

@@ -90,7 +90,7 @@ def report(
     _log_bias(log, arm)
     note = with_section(log.tag(NOTE), "mcq", summary_note(values, alarms))
     log.tags({NOTE: note})
-    _log_pictures(log, arm, by_orientation, confusions)
+    _log_pictures(log, by_orientation, confusions, slots, _bands(arm))
     log.text("mcq_prompts.txt", _prompts_text(arm))
     log.text("mcq_settings.json", json.dumps(_settings_shown(arm), indent=2, ensure_ascii=False))
     log.tags({"mcq.status": "finished"})
@@ -289,11 +289,11 @@ def _log_summary(
 
 def _log_pictures(
     log: RunLog,
-    arm: Arm,
     by_orientation: dict[str, pd.DataFrame],
     confusions: dict[str, pd.DataFrame],
+    slots: Sequence[str],
+    bands: dict[str, tuple[float, float]],
 ) -> None:
-    slots, bands = slot_names((g.prompt for g in arm.generations), _most_options(arm)), _bands(arm)
     for name, table in confusions.items():
         if not table.to_numpy().sum():  # every item has several right options
             continue

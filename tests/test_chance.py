@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
-import mlflow
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -181,15 +179,6 @@ def test_the_mark_survives_storage() -> None:
     # a table of an older run has no such column
     older = frame.drop(columns="probe")
     assert generations_from(older)[0].prompt.item.meta == {}
-
-
-@pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.chdir(tmp_path)
-    before = mlflow.get_tracking_uri()
-    mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/mlflow.db")
-    yield
-    mlflow.set_tracking_uri(before)
 
 
 def parrot(frame: pd.DataFrame) -> list[str]:

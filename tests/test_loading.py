@@ -13,7 +13,7 @@ import torch
 import yaml
 from peft import LoraConfig, PromptTuningConfig, get_peft_model
 from rank_jobs import written_recipe
-from tiny import byte_tokenizer, tiny_model, tiny_of
+from tiny import byte_tokenizer, saved, tiny_model, tiny_of
 
 import mlflow_mcq
 from mlflow_mcq.engines import loading
@@ -51,10 +51,7 @@ def lora(folder: Path, seed: int) -> str:
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = tmp_path_factory.mktemp("base")
-    tiny_model(max_position_embeddings=512).save_pretrained(folder)
-    byte_tokenizer().save_pretrained(folder)
-    return str(folder)
+    return saved(tmp_path_factory.mktemp("base"), max_position_embeddings=512)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from rank_jobs import written_recipe
-from tiny import byte_tokenizer, tiny_model
+from tiny import byte_tokenizer, saved, tiny_model
 
 import mlflow_mcq
 from mlflow_mcq.engines.chat_engine import ChatEngine
@@ -37,10 +37,7 @@ SAMPLED = Decoding(max_new_tokens=6, temperature=0.8)
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = tmp_path_factory.mktemp("base")
-    tiny_model(max_position_embeddings=512).save_pretrained(folder)
-    byte_tokenizer().save_pretrained(folder)
-    return str(folder)
+    return saved(tmp_path_factory.mktemp("base"), max_position_embeddings=512)
 
 
 @pytest.fixture(scope="module")

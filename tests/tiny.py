@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import (
@@ -80,3 +82,10 @@ def tiny_of(kind: str, **changes: object) -> PreTrainedModel:
     }
     config = AutoConfig.for_model(kind, **{**sizes, **changes})
     return AutoModelForCausalLM.from_config(config).float().eval()
+
+
+def saved(folder: Path, **changes: object) -> str:
+    """The folder with the tiny model and its tokenizer in it, as users have theirs."""
+    tiny_model(**changes).save_pretrained(folder)
+    byte_tokenizer().save_pretrained(folder)
+    return str(folder)

@@ -81,5 +81,6 @@ def judge_of(given: Mapping[str, str]) -> dict[str, str] | None:
         >>> judge_of({"judge_model": "m", "judge_url": "", "judge_key_env": ""})
         {'model': 'm'}
     """
-    words = {"judge_model": "model", "judge_url": "base_url", "judge_key_env": "api_key_env"}
-    return {name: given[key] for key, name in words.items() if given.get(key)} or None
+    from mlflow_mcq.judge_settings import JUDGE_WORDS
+
+    return {name: given[key] for key, name in JUDGE_WORDS.items() if given.get(key)} or None
