@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from mlflow_mcq.engines.decoding import borrowed, eos_ids, generation_config
 from mlflow_mcq.engines.gate import refusal
 from mlflow_mcq.engines.memory import is_shortage, within_memory
-from mlflow_mcq.engines.prefix_tree import families_of
+from mlflow_mcq.engines.prefix_tree import common, families_of
 from mlflow_mcq.engines.work import Work
 from mlflow_mcq.records import Decoding
 
@@ -34,6 +34,10 @@ _FEW = 8
 """Fewer rows than this do not pay for the check."""
 
 _CHECKED_TOKENS = 8
+_CHECKED_BEGINNING = 160
+"""Tokens of a shared beginning that the check reads: eight examples would cost it half a
+minute on a processor, and show nothing that a few lines do not."""
+
 _TOLERANCE = {"float64": 1e-6, "float32": 1e-3}
 _TOLERANCE_HALF = 0.1
 """Greatest difference of two logits, in standard deviations over the vocabulary.
@@ -176,8 +180,16 @@ def _hooks(model: Any) -> tuple[int, ...]:
 
 
 def _sample(rows: Sequence[list[int]]) -> list[list[int]]:
-    """Two rows with a stem of their own and one from elsewhere, or what there is."""
+    """Two rows with a stem of their own and one from elsewhere, or what there is.
+
+    Of a long beginning that they share the middle is left out.
+    """
     groups = [group for one in families_of([r[:-1] for r in rows]) for group in one.groups]
     pair = next((group[:2] for group in groups if len(group) > 1), groups[0] if groups else [])
     others = [place for group in groups for place in group if place not in pair]
-    return [list(rows[place]) for place in [*pair, *others[-1:]]]
+    sample = [list(rows[place]) for place in [*pair, *others[-1:]]]
+    n_shared = min((common(sample[0][:-1], row[:-1]) for row in sample), default=0)
+    half = _CHECKED_BEGINNING // 2
+    if n_shared <= _CHECKED_BEGINNING:
+        return sample
+    return [row[:half] + row[n_shared - half :] for row in sample]

@@ -36,6 +36,7 @@ from mlflow_mcq.engines.prefix_tree import Family, common, families_of, pieces_o
 from mlflow_mcq.engines.shared_attention import lent_attention
 from mlflow_mcq.engines.slab import Held, Slab, token_bytes
 from mlflow_mcq.engines.weights import cache_name, forward_names
+from mlflow_mcq.engines.wide_head import lent_head
 from mlflow_mcq.engines.work import Ended, Tally, Work
 from mlflow_mcq.records import Decoding
 
@@ -348,7 +349,12 @@ class RotatedGenerator:
         # no_grad, not inference_mode: buffers that a model fills on the way (rotary tables)
         # would be unusable in the training step that follows.
         model = self._model
-        with borrowed(model, model.generation_config), lent_attention(model), torch.no_grad():
+        with (
+            borrowed(model, model.generation_config),
+            lent_attention(model),
+            lent_head(model),
+            torch.no_grad(),
+        ):
             yield
 
 

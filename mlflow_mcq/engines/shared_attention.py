@@ -97,9 +97,9 @@ def attend(
     rows = torch.unflatten(rows, 2, (n_kv, n_same)).permute(0, 2, 3, 1, 4).flatten(2, 3)
     mask = page.mask.expand(-1, -1, n_same, -1, -1).flatten(2, 3).to(query.dtype)
     out, weight = _attention(rows, key, value, mask, scale)
-    out = torch.unflatten(out, 2, (n_same, -1)).permute(0, 3, 1, 2, 4)[page.row, page.place]
+    out = _packed(torch.unflatten(out, 2, (n_same, -1)).permute(0, 3, 1, 2, 4), page)
     if page.shared is not None:
-        weight = torch.unflatten(weight, 2, (n_same, -1)).permute(0, 3, 1, 2)[page.row, page.place]
+        weight = _packed(torch.unflatten(weight, 2, (n_same, -1)).permute(0, 3, 1, 2), page)
         held_key, held_value = page.shared[module.layer_idx]
         packed = query.reshape(1, n_kv, n_same * n_tokens, -1)
         held, held_weight = _attention(packed, held_key, held_value, None, scale)
@@ -140,6 +140,11 @@ def _by_row(packed: torch.Tensor, page: Page) -> torch.Tensor:
     rows = packed.new_zeros(page.mask.shape[0], page.longest, *packed.shape[1:])
     rows[page.row, page.place] = packed
     return rows
+
+
+def _packed(rows: torch.Tensor, page: Page) -> torch.Tensor:
+    """(R, q, ...) to (T, ...), the inverse of `_by_row`."""
+    return rows[:, 0] if page.longest == 1 else rows[page.row, page.place]
 
 
 def _attention(
