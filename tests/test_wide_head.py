@@ -36,10 +36,15 @@ def test_a_wide_head_is_lent_and_given_back() -> None:
     model.lm_head.register_forward_hook(lambda *_: seen.append(1))
     hidden = torch.randn(3, 8)
     own = model.lm_head(hidden)
-    with pytest.raises(KeyError), lent_head(model):
-        assert "forward" in model.lm_head.__dict__
-        torch.testing.assert_close(model.lm_head(hidden), own)
-        raise KeyError
+
+    def work() -> None:
+        with lent_head(model):
+            assert "forward" in model.lm_head.__dict__
+            torch.testing.assert_close(model.lm_head(hidden), own)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        work()
     assert "forward" not in model.lm_head.__dict__
     assert len(seen) == 2
 

@@ -39,8 +39,8 @@ def in_blocks(head: torch.nn.Linear, hidden: torch.Tensor) -> torch.Tensor:
         >>> torch.allclose(in_blocks(head, some), head(some), atol=1e-6)
         True
     """
-    weights = head.weight.split(_BLOCK)
-    biases: Any = [None] * len(weights) if head.bias is None else head.bias.split(_BLOCK)
+    weights = torch.split(head.weight, _BLOCK)
+    biases: Any = [None] * len(weights) if head.bias is None else torch.split(head.bias, _BLOCK)
     parts = [
         torch.nn.functional.linear(hidden, weight, bias)
         for weight, bias in zip(weights, biases, strict=True)
@@ -55,7 +55,8 @@ def lent_head(model: Any) -> Iterator[None]:
     Hooks on the head run as ever. A head that is no plain linear layer (an adapter, a
     quantised one) or whose ``forward`` somebody has replaced stays as it is.
     """
-    head = model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
+    find = getattr(model, "get_output_embeddings", None)
+    head: Any = find() if find else None
     plain = type(head) is torch.nn.Linear and "forward" not in head.__dict__
     if not plain or head.weight.device.type != "cpu" or head.weight.shape[0] < _WIDE:
         yield
