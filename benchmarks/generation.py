@@ -6,8 +6,8 @@ PyPI into an environment of its own (``--environment``) and runs there as a proc
 this one; it and plain `generate` get the batch size that was best for them on a part of the
 prompts. Outputs are compared token by token.
 
-    python benchmarks/generation.py --json
-    python benchmarks/generation.py --items 20 --sets few_shot eight_shot zero_shot --json
+    python benchmarks/generation.py --json              # half an hour or more on one core
+    python benchmarks/generation.py --items 50 --sets few_shot --against lm_eval --json
 
 ``vs_lm_eval`` and ``vs_generate`` say how many times the time of this package the others
 take, in processor time and in wall time; ``check_s`` is what the first call pays for its
@@ -271,7 +271,9 @@ def measured(chat: Any, lm_eval: LmEval | None, prompts: list[str], args: Any) -
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--items", type=int, default=4, help="items of each set, four prompts each")
+    parser.add_argument(
+        "--items", type=int, default=20, help="items of each set, four prompts each"
+    )
     parser.add_argument("--sets", nargs="+", choices=list(SHOTS), default=list(SHOTS))
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--batches", type=int, nargs="+", default=[8], help="tried for the others")
