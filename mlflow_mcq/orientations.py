@@ -24,6 +24,7 @@ import random
 import re
 from collections.abc import Callable, Collection, Sequence
 
+from mlflow_mcq.draws import shuffled
 from mlflow_mcq.errors import SettingsError
 from mlflow_mcq.records import Item, Orientation
 
@@ -349,12 +350,7 @@ def _shuffles(free: list[int], count: int | None, key: str) -> _Orders:
     wanted = min(count or 1, math.factorial(len(free)))
     seen: dict[tuple[int, ...], None] = {}
     while len(seen) < wanted:  # distinct orders of distinct indices: always ends
-        order = list(free)
-        for i in range(len(order) - 1, 0, -1):
-            # random() is the one method whose sequence Python promises to keep.
-            j = int(draw.random() * (i + 1))
-            order[i], order[j] = order[j], order[i]
-        seen[tuple(order)] = None
+        seen[tuple(shuffled(free, draw))] = None
     return [(f"shuffle{i}", list(order)) for i, order in enumerate(seen)]
 
 

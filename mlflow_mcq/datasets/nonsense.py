@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from mlflow_mcq.datasets.draws import balanced_places, below, draw_for, shuffled
+from mlflow_mcq.draws import balanced_places, below, draw_for, shuffled
 from mlflow_mcq.errors import DataError, SettingsError
 
 __all__ = ["MOST_OPTION_WORDS", "MOST_QUESTION_WORDS", "nonsense_items"]

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mlflow_mcq.doors import Chat
+from mlflow_mcq.draws import lot
 from mlflow_mcq.graders.budget import SPENT
 from mlflow_mcq.graders.judge_reply import JudgeReading
 from mlflow_mcq.graders.missing import no_answer
@@ -155,7 +156,7 @@ class JudgeGrader:
                 resumed run checks the same ones.
         """
         settled = [g for g in grades if g.reason == "strict" and g.choices]
-        settled.sort(key=lambda grade: _lot(grade.generation, seed))
+        settled.sort(key=lambda grade: lot(seed, *grade.generation.key))
         # Rows that a spent budget leaves out say nothing about the judge.
         a_row = sum(seat.settings.votes for seat in self.seats)
         wanted = self.settings.check_rows * a_row
@@ -246,11 +247,6 @@ def _evidence(raw: str) -> str:
 
 def _options(row: Generation, slots: Sequence[int]) -> tuple[int, ...]:
     return tuple(row.prompt.orientation.order[slot] for slot in slots)
-
-
-def _lot(generation: Generation, seed: int) -> bytes:
-    key = json.dumps([seed, *generation.key], ensure_ascii=True)
-    return hashlib.sha256(key.encode()).digest()
 
 
 def _fingerprint(seats: Sequence[Seat]) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mlflow_mcq.draws import lot
 from mlflow_mcq.records import Grade, Verdict
 
 __all__ = ["LIMIT", "SpotCheck", "spot_check"]
@@ -69,7 +68,7 @@ def spot_check(
         for grade in judge_grades
         if _names_or_other(grade) and grade.generation.key in read
     ]
-    pairs.sort(key=lambda pair: _lot(pair[0], seed))
+    pairs.sort(key=lambda pair: lot(seed, *pair[0].generation.key))
     sample = [(judge.choice, regex.choice) for judge, regex in pairs[: max(n, 0)]]
     return SpotCheck(
         n=len(sample),
@@ -81,8 +80,3 @@ def spot_check(
 
 def _names_or_other(grade: Grade) -> bool:
     return grade.choice is not None or grade.verdict is Verdict.OTHER
-
-
-def _lot(grade: Grade, seed: int) -> bytes:
-    key = json.dumps([seed, *grade.generation.key], ensure_ascii=True)
-    return hashlib.sha256(key.encode()).digest()

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from mlflow_mcq.draws import below
 from mlflow_mcq.errors import SettingsError
 from mlflow_mcq.orientations import check_scheme, fixed_options, gold_at, letters_for
 from mlflow_mcq.prompt_settings import FewShotSettings
@@ -128,8 +129,7 @@ def _drawn(n_examples: int, draw: random.Random) -> Iterator[int]:
     """All places in a drawn order, one at a time: a pool may be far larger than k."""
     moved: dict[int, int] = {}
     for place in range(n_examples):
-        # random() is the one method whose sequence Python promises to keep.
-        other = place + int(draw.random() * (n_examples - place))
+        other = place + below(n_examples - place, draw)
         yield moved.get(other, other)
         moved[other] = moved.get(place, place)
 
@@ -156,4 +156,4 @@ def _shots(
 def _least_used(used: Counter[int], n_slots: int, draw: random.Random) -> int:
     fewest = min(used[slot] for slot in range(n_slots))
     free = [slot for slot in range(n_slots) if used[slot] == fewest]
-    return free[int(draw.random() * len(free))]
+    return free[below(len(free), draw)]
