@@ -30,6 +30,7 @@ from mlflow_mcq.records import Item, Orientation
 
 __all__ = [
     "DEFAULT_SCHEME",
+    "MOST_SLOTS",
     "check_scheme",
     "duplicate_options",
     "fixed_options",
@@ -50,6 +51,9 @@ _LEGAL = (
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 # Made once: every row asks for some of them, more than once.
 _LETTERS = (*_ALPHABET, *(first + second for first in _ALPHABET for second in _ALPHABET))
+
+MOST_SLOTS = len(_LETTERS)
+"""So many slots have a letter, A to ZZ; no item may have more options."""
 
 
 def letters_for(n_options: int) -> tuple[str, ...]:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from numbers import Integral
 from typing import Any
 
 from mlflow_mcq.doors import Grader
-from mlflow_mcq.errors import DataError, ModelError, SettingsError
+from mlflow_mcq.errors import DataError, ModelError, SettingsError, known_names
 from mlflow_mcq.graders.regex import ALL_REGEX_GRADERS
 from mlflow_mcq.graders.strict import label_names, read_strict
 from mlflow_mcq.graders.strict_set import read_strict_set
@@ -166,12 +165,8 @@ def _grades(
         return [_strictly(generation) for generation in generations]
     if isinstance(grader, str):
         if grader not in ALL_REGEX_GRADERS:
-            names = ["strict", *ALL_REGEX_GRADERS]
-            near = get_close_matches(grader, names, 1)
-            hint = f"Did you mean {near[0]}? " if near else ""
-            raise SettingsError(
-                "grader", "no grader has this name", grader, f"{hint}Known: {', '.join(names)}."
-            )
+            known = known_names(grader, ["strict", *ALL_REGEX_GRADERS])
+            raise SettingsError("grader", "no grader has this name", grader, known)
         grader = ALL_REGEX_GRADERS[grader]
     if blind and getattr(getattr(grader, "settings", None), "shape", "") == "direct":
         raise SettingsError(

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from mlflow_mcq.draws import below
 from mlflow_mcq.errors import SettingsError
-from mlflow_mcq.orientations import check_scheme, fixed_options, gold_at, letters_for
+from mlflow_mcq.orientations import MOST_SLOTS, check_scheme, fixed_options, gold_at, letters_for
 from mlflow_mcq.prompt_settings import FewShotSettings
 from mlflow_mcq.protocols.protocol import Shot, Shots
 from mlflow_mcq.records import Item, Orientation
@@ -24,7 +24,6 @@ from mlflow_mcq.records import Item, Orientation
 __all__ = ["few_shot", "same_question"]
 
 _ALL_AT = re.compile(r"all-at:([A-Z]{1,2})")
-_MOST = 702
 
 
 def same_question(one: str, other: str) -> bool:
@@ -112,7 +111,7 @@ def _placement(settings: FewShotSettings, scheme: str) -> _Placement:
         return _Placement(slot, word.partition(":")[2])
     one = _ALL_AT.fullmatch(settings.gold)
     if one:
-        return _Placement(letters_for(_MOST).index(one[1]), "swap")
+        return _Placement(letters_for(MOST_SLOTS).index(one[1]), "swap")
     return _Placement(None, "" if settings.gold == "as-is" else "swap")
 
 
