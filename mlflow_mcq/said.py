@@ -65,7 +65,9 @@ class Reply:
     Attributes:
         text: The generated text, raw; None exactly when ``error`` is set.
         error: Why the call failed, without secrets.
-        finish_reason: ``eos``, ``length``, ``prompt_too_long``, `DOWN` or a server's own word.
+        finish_reason: ``eos``; ``stop`` at a text that ends answers; ``length`` at the limit of
+            tokens; ``prompt_too_long`` where nothing was asked; ``missing`` where no answer is
+            stored; `DOWN`; or a server's own word.
         token_ids: Generated ids, where the model is here.
         n_prompt_tokens: Tokens read.
         n_tokens: Tokens generated.
@@ -79,3 +81,13 @@ class Reply:
     n_prompt_tokens: int = 0
     n_tokens: int = 0
     sent: str = ""
+
+    @property
+    def cut(self) -> bool:
+        """Whether it ended at the limit of tokens: the model may have had more to say."""
+        return self.finish_reason == "length"
+
+    @property
+    def too_long(self) -> bool:
+        """Whether the prompt did not fit, so that the model was never asked."""
+        return self.finish_reason == "prompt_too_long"
