@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["DOWN", "Conversation", "Decoding", "Message", "Query", "Reply"]
+__all__ = ["DOWN", "Conversation", "Decoding", "Message", "Query", "Reply", "as_dicts"]
 
 DOWN = "down"
 """Finish reason of a call that no server will serve: wrong key or model, or nothing there."""
@@ -25,6 +26,16 @@ class Message:
 
 Conversation = str | tuple[Message, ...]
 """What a model is given: plain text, or chat messages."""
+
+
+def as_dicts(messages: Sequence[Message]) -> list[dict[str, str]]:
+    """Messages as servers, chat templates and tables take them.
+
+    Example:
+        >>> as_dicts([Message("user", "Which?")])
+        [{'role': 'user', 'content': 'Which?'}]
+    """
+    return [{"role": message.role, "content": message.content} for message in messages]
 
 
 @dataclass(frozen=True, slots=True)

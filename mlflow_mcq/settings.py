@@ -53,6 +53,7 @@ from mlflow_mcq.records import Decoding
 
 __all__ = [
     "EVALUATORS",
+    "OF_DATA",
     "READERS",
     "Columns",
     "JudgeSettings",
@@ -119,6 +120,9 @@ READERS = frozenset(
     }
 )
 """Settings of how rows are read or shown; they change no generation."""
+
+OF_DATA = frozenset({"columns", "several_gold", "layout", "on_bad_rows", "limit", "shard"})
+"""Settings of which items there are; they change no page of any of them."""
 
 
 class Settings(BaseModel):
@@ -284,6 +288,11 @@ class Settings(BaseModel):
         """How the evaluated model's answers are drawn."""
         names = Decoding.__dataclass_fields__
         return Decoding(**{k: v for k, v in self.model_dump().items() if k in names})
+
+    def as_chat(self, speaks_chat: bool) -> bool:
+        """Whether prompts are chat messages, for a model that speaks in them or does not."""
+        chosen = self.input_format
+        return speaks_chat if chosen is None else chosen == "messages"
 
     @property
     def measured(self) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from mlflow_mcq.records import (
     Reply,
     Verdict,
 )
+from mlflow_mcq.said import as_dicts
 
 __all__ = [
     "first_rows",
@@ -277,8 +278,7 @@ def _key(generation: Generation) -> dict[str, Any]:
 def _as_sent(content: Conversation) -> str:
     if isinstance(content, str):
         return content
-    messages = [{"role": m.role, "content": m.content} for m in content]
-    return json.dumps(messages, ensure_ascii=False)
+    return json.dumps(as_dicts(content), ensure_ascii=False)
 
 
 def _frame(rows: Iterable[dict[str, Any]], columns: tuple[str, ...]) -> pd.DataFrame:

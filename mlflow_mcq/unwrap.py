@@ -28,12 +28,11 @@ from mlflow_mcq.engines.stored import StoredEngine
 from mlflow_mcq.errors import DataError, ModelError, SettingsError
 from mlflow_mcq.pipeline import data_digest
 from mlflow_mcq.records import Request
-from mlflow_mcq.settings import READERS, Settings
+from mlflow_mcq.settings import OF_DATA, READERS, Settings
 from mlflow_mcq.store.journal import Journal, open_journal
 
-_DATA = {"columns", "several_gold", "layout", "on_bad_rows", "limit", "shard"}
 # The seed stays out: it draws samples of rows to check, too.
-_MAKING = set(Settings.model_fields) - READERS - _DATA - {"seed"}
+_MAKING = set(Settings.model_fields) - READERS - OF_DATA - {"seed"}
 
 __all__ = [
     "engine_of", "kept", "logged_model_id", "rows_name", "speaks_chat", "stored_answers",
@@ -130,7 +129,7 @@ def _named_for_good(engine: Engine) -> bool:
 
 def speaks_chat(engine: Engine, settings: Settings) -> bool:
     """Whether prompts are rendered as chat messages."""
-    return {"text": False, "messages": True, None: engine.speaks_chat}[settings.input_format]
+    return settings.as_chat(engine.speaks_chat)
 
 
 def stored_answers(

@@ -12,6 +12,7 @@ from mlflow_mcq.engines.local import LocalChat
 from mlflow_mcq.engines.pyfunc import answer_text
 from mlflow_mcq.errors import ModelError
 from mlflow_mcq.records import Conversation, Decoding, Query, Reply
+from mlflow_mcq.said import as_dicts
 
 __all__ = ["PyfuncChat", "logged_chat"]
 
@@ -78,9 +79,7 @@ class PyfuncChat:
     def _answer(self, content: Conversation) -> Reply:
         import pandas as pd
 
-        cell: Any = content
-        if not isinstance(content, str):
-            cell = [{"role": m.role, "content": m.content} for m in content]
+        cell: Any = content if isinstance(content, str) else as_dicts(content)
         frame = pd.DataFrame({"prompt": pd.Series([cell], dtype=object)})
         try:
             text = _text(self._predict(frame))
