@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import os
 import re
@@ -31,6 +32,7 @@ from mlflow_mcq.settings import Columns, Settings
 from mlflow_mcq.table import generations_frame, grades_frame
 
 DOCS = ROOT / "docs"
+SOURCES = sorted((ROOT / "mlflow_mcq").rglob("*.py"))
 ROOMS = {
     "Settings": Settings,
     "judge": JudgeSettings,
@@ -138,6 +140,36 @@ def test_every_alarm_is_described() -> None:
     described = re.findall(r"^\| `([a-z_]+)` \| .+ \| .+ \|$", page("alarms"), re.MULTILINE)
     assert set(described) == alarms()
     assert len(alarms()) > 15
+
+
+ROOMS_OF_METRICS = "<grader>|judge|regex_[a-z]+|generation|lint|data|cost|similarity|analogy"
+
+
+def spelt() -> set[str]:
+    """Every text in the sources, those between the braces of an f-string too."""
+    trees = (ast.parse(file.read_text(encoding="utf-8")) for file in SOURCES)
+    texts = {
+        node.value for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant)
+    }
+    return {text for text in texts if isinstance(text, str) and text}
+
+
+def is_made(name: str, texts: set[str]) -> bool:
+    """Whether a name stands in the sources, or is put together from a part that does."""
+    stem = re.sub(r"_(?:low|high)$", "", re.sub(r"_(slot|label)_\w+$", r"_\1_", name))
+    parts = [text for text in texts if text[0] == "_" and text[1:].isidentifier()]
+    return any(stem in text for text in texts) or any(stem.endswith(part) for part in parts)
+
+
+def test_every_metric_that_a_page_names_is_made() -> None:
+    texts, lost, n_named = spelt(), [], 0
+    for path in [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]:
+        named = re.findall(rf"`(?:{ROOMS_OF_METRICS})/(\w+)`", path.read_text(encoding="utf-8"))
+        n_named += len(named)
+        lost += [f"{path.name}: {name}" for name in named if not is_made(name, texts)]
+    assert not lost
+    assert n_named > 40
+    assert not is_made("accuracy_of_nobody", texts)
 
 
 def test_every_column_is_described() -> None:
