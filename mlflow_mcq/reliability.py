@@ -16,6 +16,7 @@ import numpy as np
 from scipy import stats
 
 __all__ = [
+    "LEVEL",
     "Agreement",
     "ChiSquare",
     "ClassRates",

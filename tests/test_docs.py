@@ -19,6 +19,7 @@ from pydantic import BaseModel
 import mlflow_mcq
 from mlflow_mcq.cli.root import COMMANDS
 from mlflow_mcq.diagnostics import arm, outputs, pair, steering
+from mlflow_mcq.graders.exam_reply import load_exam
 from mlflow_mcq.judge_settings import JudgeSettings, Prices
 from mlflow_mcq.prompt_settings import FewShotSettings
 from mlflow_mcq.protocols import PROTOCOLS
@@ -196,6 +197,17 @@ def test_every_command_is_described_and_shown(command: Any) -> None:
 def test_every_public_name_is_on_the_page_of_reference() -> None:
     listed = re.findall(r"^::: mlflow_mcq\.(\w+)$", page("reference"), re.MULTILINE)
     assert sorted({*listed} - {"errors"}) == mlflow_mcq.__all__
+
+
+def test_pages_say_how_large_the_exam_is() -> None:
+    replies = load_exam()
+    canaries = sum(reply.kind == "injection" for reply in replies)
+    told = (len(replies), len({reply.language for reply in replies}), canaries)
+    for name in ("judge", "which-judge"):
+        (size,) = re.findall(r"(\d+) (?:labelled )?replies in (\d+) languages", page(name))
+        assert tuple(map(int, size)) == told[:2]
+    assert set(re.findall(r"`canaries: (\d+)`", page("judge"))) == {str(canaries)}
+    assert f"left out all {len(replies)}," in page("settings")
 
 
 def test_every_shipped_recipe_is_described() -> None:
