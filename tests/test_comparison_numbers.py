@@ -14,6 +14,8 @@ from mlflow_mcq.experiment.arm_result import ArmResult, headline
 from mlflow_mcq.experiment.arm_rows import arm_numbers, arms_table, attack_gap
 from mlflow_mcq.experiment.rankings import comparison_numbers
 from mlflow_mcq.experiment.views import chosen_table, repeat_tables, temperature_table
+from mlflow_mcq.statistics.pairing import align
+from mlflow_mcq.statistics.significance import significance
 
 N = 24
 GOLD = np.arange(N) % 4
@@ -108,6 +110,25 @@ def test_shifts_are_paired_with_the_baseline_and_absent_for_itself() -> None:
     assert numbers["b"].values["judge/accuracy_shift"] == pytest.approx(-0.25)
     assert 0 < numbers["b"].values["judge/accuracy_shift_p"] < 0.05
     assert "judge/accuracy_shift" not in numbers["base"].values
+
+
+@pytest.mark.parametrize(
+    ("n_orders", "p_value"),
+    [
+        # Six items differ, all the same way: two of 2 ** 6 sign patterns are as extreme.
+        pytest.param(4, 2 / 64, id="sign flips by item"),
+        pytest.param(1, 1 / 64, id="McNemar, mid-p, with one row an item"),
+    ],
+)
+def test_the_p_value_is_the_one_of_a_comparison(n_orders: int, p_value: float) -> None:
+    right = np.tile(GOLD[:, None], (1, n_orders))
+    worse, orders = right.copy(), rotations(4)[:n_orders]
+    worse[:6] = OTHER
+    arms = [arm(n, table(c, GOLD, orders=orders)) for n, c in (("base", right), ("b", worse))]
+    found = arm_numbers(arms, "base")["b"].values["judge/accuracy_shift_p"]
+    assert found == pytest.approx(p_value)
+    pairs = align(arms[0].read_by("judge"), arms[1].read_by("judge"))
+    assert found == significance(pairs).p_value
 
 
 def test_arms_without_common_rows_have_no_shift() -> None:
