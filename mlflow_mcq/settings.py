@@ -210,7 +210,7 @@ class Settings(BaseModel):
 
     @field_validator("processes", mode="before")
     @classmethod
-    def _legal_number(cls, processes: Any) -> Any:
+    def _legal_processes(cls, processes: Any) -> Any:
         if processes != "auto" and (type(processes) is not int or processes < 1):
             raise ValueError('must be a whole number from 1, or "auto"')
         return processes

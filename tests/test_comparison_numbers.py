@@ -10,7 +10,8 @@ import pytest
 from arms import OTHER, answers, rotations, table
 
 from mlflow_mcq import metrics
-from mlflow_mcq.experiment.arm_result import ArmResult, headline
+from mlflow_mcq.comparison.arms import StoredArm, main_grader
+from mlflow_mcq.experiment.arm_result import ArmResult
 from mlflow_mcq.experiment.arm_rows import arm_numbers, arms_table, attack_gap
 from mlflow_mcq.experiment.rankings import comparison_numbers
 from mlflow_mcq.experiment.views import chosen_table, repeat_tables, temperature_table
@@ -209,10 +210,27 @@ def test_chosen_counts_refusals_in_one_denominator_only() -> None:
     assert shown.loc["slot 1", ["p_chosen", "p_chosen_named"]].tolist() == [0.25, 0.5]
 
 
+@pytest.mark.parametrize(
+    ("graders", "first"),
+    [
+        pytest.param(["regex_bounded", "judge"], "judge", id="a judge"),
+        pytest.param(["regex_bounded", "similarity"], "similarity", id="a page without letters"),
+        pytest.param(["regex_naive", "regex_bounded"], "regex_bounded", id="two parsers"),
+        pytest.param(["regex_naive", "mine"], "mine", id="never the one wrong on purpose"),
+        pytest.param(["regex_naive"], "regex_naive", id="nobody else"),
+    ],
+)
+def test_a_recipe_and_a_comparison_believe_the_same_grader(graders: list[str], first: str) -> None:
+    grades = {name: table(GOLD[:, None], GOLD, grader=name) for name in graders}
+    stored = StoredArm("a", None, pd.DataFrame(), grades, ())
+    assert main_grader([stored, stored]) == first
+    assert arm("a", pd.concat(grades.values())).main_grader == first
+
+
 def test_points_of_a_temperature_plot_come_from_the_most_believed_reader() -> None:
     judged = pd.concat([always_a(), table(np.tile(GOLD[:, None], (1, 4)), GOLD)])
     one = arm("a", judged, temperature=0.7, variant="duplicate")
-    assert headline(one) == "judge"
+    assert one.main_grader == "judge"
     [point] = temperature_table([one]).to_dict("records")
     assert (point["temperature"], point["variant"], point["accuracy"]) == (0.7, "duplicate", 1.0)
     assert point["low"] < 1.0

@@ -10,6 +10,7 @@ from mlflow_mcq.comparison.arms import StoredArm
 from mlflow_mcq.diagnostics.arm import Alarm
 from mlflow_mcq.diagnostics.pair import PairFacts, judge_pair, pair_alarms
 from mlflow_mcq.errors import DataError
+from mlflow_mcq.graders.belief import WRONG_ON_PURPOSE
 from mlflow_mcq.statistics.intervals import Measured
 from mlflow_mcq.statistics.pairing import Pairs, align
 from mlflow_mcq.statistics.power import items_to_settle, minimum_detectable
@@ -18,7 +19,6 @@ from mlflow_mcq.statistics.significance import holm, paired_bootstrap, significa
 __all__ = ["Contrast", "Settled", "contrast", "contrasts"]
 
 _log = logging.getLogger(__name__)
-_WRONG_ON_PURPOSE = "regex_naive"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def contrast(baseline: StoredArm, treatment: StoredArm, grader: str) -> Contrast
     parsed = {
         name: other
         for name, other in pairs.items()
-        if name != grader and name.startswith("regex_") and name != _WRONG_ON_PURPOSE
+        if name != grader and name.startswith("regex_") and name != WRONG_ON_PURPOSE
     }
     facts = judge_pair(main, baseline.facts, treatment.facts, parsed if grader == "judge" else {})
     alarms = tuple(pair_alarms(facts))
