@@ -1,4 +1,7 @@
-"""The spot check of a regex: a hundred rows against the judge, and the five-percent rule."""
+"""The spot check of a regex: a hundred rows against the judge.
+
+How much may be misread is a rule of `mlflow_mcq.diagnostics.arm`.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,7 @@ from dataclasses import dataclass
 from mlflow_mcq.draws import lot
 from mlflow_mcq.records import Grade, Verdict
 
-__all__ = ["LIMIT", "SpotCheck", "spot_check"]
-
-LIMIT = 0.05
-"""Above this share of misread rows a parser is not fit to be reported alone."""
+__all__ = ["SpotCheck", "spot_check"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +36,6 @@ class SpotCheck:
     def rate(self) -> float | None:
         """Share of wrong and coerced rows, in [0, 1]; low is good; None without rows."""
         return (self.n_wrong_letter + self.n_coerced_other) / self.n if self.n else None
-
-    @property
-    def over_limit(self) -> bool:
-        """Whether more than five percent are misread; False without rows."""
-        return self.rate is not None and self.rate > LIMIT
 
 
 def spot_check(
