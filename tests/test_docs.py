@@ -18,11 +18,12 @@ from pydantic import BaseModel
 
 import mlflow_mcq
 from mlflow_mcq.cli.root import COMMANDS
+from mlflow_mcq.datasets.layouts import LAYOUTS
 from mlflow_mcq.diagnostics import arm, outputs, pair, steering
 from mlflow_mcq.graders.exam_reply import load_exam
 from mlflow_mcq.judge_settings import JudgeSettings, Prices
 from mlflow_mcq.prompt_settings import FewShotSettings
-from mlflow_mcq.protocols import PROTOCOLS
+from mlflow_mcq.protocols import LABEL_STYLES, PROTOCOLS, WORDINGS
 from mlflow_mcq.reader_settings import (
     AnalogySettings,
     LogprobSettings,
@@ -123,6 +124,23 @@ def test_every_setting_is_described_with_its_default(room: str, name: str, defau
     )
     (row,) = re.findall(rf"^\| `{name}` \| (.+?) \| .+ \|$", section, re.MULTILINE)
     assert row == default
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        pytest.param("labels", [*LABEL_STYLES, "native"], id="styles of labels"),
+        pytest.param("language", WORDINGS, id="languages"),
+    ],
+)
+def test_every_word_of_a_setting_is_named_and_no_other(setting: str, words: Any) -> None:
+    (meaning,) = re.findall(rf"^\| `{setting}` \| .+? \| (.+) \|$", page("settings"), re.M)
+    assert set(re.findall(r"`([^`]+)`", meaning)) == set(words)
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_every_layout_is_named(name: str) -> None:
+    assert f"`{name}`" in page("data")
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
