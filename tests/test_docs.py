@@ -30,7 +30,7 @@ from mlflow_mcq.reader_settings import (
     RegexSettings,
     SimilaritySettings,
 )
-from mlflow_mcq.settings import Columns, Settings
+from mlflow_mcq.settings import EVALUATORS, Columns, Settings
 from mlflow_mcq.table import generations_frame, grades_frame
 
 DOCS = ROOT / "docs"
@@ -203,6 +203,16 @@ def test_every_column_is_described() -> None:
             for column in re.findall(r"`(\w+)`", cell)
         }
         assert named == set(frame.columns)
+
+
+def test_every_table_of_a_run_is_named() -> None:
+    pictures = {"mcq_by_orientation_chart", "mcq_temperature_chart", "mcq_confusion_"}
+    scorers = {"mcq_accuracy", "mcq_accuracy_decided", "mcq_other_rate", "mcq_unread_rate"}
+    made = {text for text in spelt() if re.fullmatch(r"mcq_[a-z_]+", text)}
+    tables = made - pictures - scorers - set(EVALUATORS)
+    told = set(re.findall(r"^## (mcq_\w+)|`(mcq_\w+?)0?`", page("tables"), re.MULTILINE))
+    assert tables <= {name for pair in told for name in pair}
+    assert len(tables) > 20
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda one: one.name)
