@@ -177,13 +177,13 @@ def _add_ahead(arm: Arm) -> None:
 
 def count(arm: Arm) -> None:
     """Enter how many rows there are; how many were cut, too long, never answered or steer."""
-    reasons = [g.reply.finish_reason for g in arm.generations]
+    replies = [generation.reply for generation in arm.generations]
     n_failed = len(arm.generations) - len(arm.answered)
     arm.numbers.rate("generation/error_rate", n_failed, len(arm.generations), "rows")
     arm.numbers.values |= {
         "generation/n_rows": float(len(arm.generations)),
-        "generation/n_truncated": float(reasons.count("length")),
-        "generation/n_prompt_too_long": float(reasons.count("prompt_too_long")),
+        "generation/n_truncated": float(sum(reply.cut for reply in replies)),
+        "generation/n_prompt_too_long": float(sum(reply.too_long for reply in replies)),
     }
     numbers, tables, alarms = suspected(arm.answered)
     arm.numbers.add(numbers)

@@ -172,7 +172,7 @@ def cost_of(
         n_items, calls = len({row.item.id for row in rows}), _judge_calls(judge, len(rows))
         return Cost(arm, n_items, 0, 0, 0, 0, 0, "", *calls, judge=told)
     items = items_of(rows)
-    chat = {"text": False, "messages": True, None: model.speaks_chat}[settings.input_format]
+    chat = settings.as_chat(model.speaks_chat)
     requests = requests_for(items, settings, chat=chat)
     prompts = _prompts(requests, settings)
     count = count_prompts(prompts, model.tokenizer, model.most)

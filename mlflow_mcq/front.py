@@ -13,7 +13,7 @@ from mlflow.models.evaluation.base import EvaluationResult
 from mlflow_mcq.datasets.reading import check_layout
 from mlflow_mcq.datasets.sources import load_data
 from mlflow_mcq.engines.handle import loaded_model, local_model
-from mlflow_mcq.errors import JudgeNotConfigured, ModelError, SettingsError
+from mlflow_mcq.errors import JudgeNotConfigured, ModelError, SettingsError, known_names
 from mlflow_mcq.judge_settings import JudgeSettings
 from mlflow_mcq.local_settings import LocalSettings, read_local
 from mlflow_mcq.settings import EVALUATORS, Settings, check_reads_sets, read_settings
@@ -100,8 +100,9 @@ def checked_settings(config: Mapping[str, Any], evaluators: Sequence[str]) -> Se
         JudgeNotConfigured: A judge is needed, and none is named.
         SettingsError: An evaluator is not ours, or a setting is not usable.
     """
-    if not evaluators or any(name not in EVALUATORS for name in evaluators):
-        known = f"Known: {', '.join(EVALUATORS)}."
+    unknown = [name for name in evaluators if name not in EVALUATORS]
+    if not evaluators or unknown:
+        known = known_names(str(unknown[0]) if unknown else "", EVALUATORS)
         raise SettingsError("evaluators", "must be some of ours", list(evaluators), known)
     settings = read_settings(config, evaluators[0])
     check_layout(settings.layout)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -16,7 +15,8 @@ from pydantic import (
     model_validator,
 )
 
-from mlflow_mcq.errors import SettingsError
+from mlflow_mcq.errors import SettingsError, known_names
+from mlflow_mcq.faults import first_fault
 
 __all__ = ["LocalSettings", "read_local"]
 
@@ -131,19 +131,13 @@ adapter, quantization, compile, revision, trust_remote_code, engine.
     try:
         return LocalSettings.model_validate(dict(given))
     except ValidationError as error:
-        faults = error.errors(include_url=False, include_context=False)
-    # A misspelt name leaves the right one missing: the misspelling is what helps.
-    first = next((one for one in faults if one["type"] == "extra_forbidden"), faults[0])
-    name = str(first["loc"][0]) if first["loc"] else "engine"
-    if first["type"] == "extra_forbidden":
-        known = list(LocalSettings.model_fields)
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-        hint = f'Did you mean "{near[0]}"? ' if near else ""
+        fault = first_fault(error)
+    name = str(fault.where[0]) if fault.where else "engine"
+    if fault.kind == "unknown":
         raise SettingsError(
             f"model.{name}",
             "is not a setting of a model that is loaded here",
-            possible=f"{hint}Known: {', '.join(known)}.",
+            possible=known_names(name, LocalSettings.model_fields),
         )
-    got = "" if first["type"] == "missing" or not first["loc"] else first["input"]
-    said = first["msg"].removeprefix("Value error, ")
-    raise SettingsError(f"model.{name}", said[0].lower() + said[1:], got)
+    got = "" if fault.kind == "missing" or not fault.where else fault.given
+    raise SettingsError(f"model.{name}", fault.rule, got)

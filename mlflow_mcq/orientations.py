@@ -24,11 +24,13 @@ import random
 import re
 from collections.abc import Callable, Collection, Sequence
 
+from mlflow_mcq.draws import shuffled
 from mlflow_mcq.errors import SettingsError
 from mlflow_mcq.records import Item, Orientation
 
 __all__ = [
     "DEFAULT_SCHEME",
+    "MOST_SLOTS",
     "check_scheme",
     "duplicate_options",
     "fixed_options",
@@ -49,6 +51,9 @@ _LEGAL = (
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 # Made once: every row asks for some of them, more than once.
 _LETTERS = (*_ALPHABET, *(first + second for first in _ALPHABET for second in _ALPHABET))
+
+MOST_SLOTS = len(_LETTERS)
+"""So many slots have a letter, A to ZZ; no item may have more options."""
 
 
 def letters_for(n_options: int) -> tuple[str, ...]:
@@ -349,12 +354,7 @@ def _shuffles(free: list[int], count: int | None, key: str) -> _Orders:
     wanted = min(count or 1, math.factorial(len(free)))
     seen: dict[tuple[int, ...], None] = {}
     while len(seen) < wanted:  # distinct orders of distinct indices: always ends
-        order = list(free)
-        for i in range(len(order) - 1, 0, -1):
-            # random() is the one method whose sequence Python promises to keep.
-            j = int(draw.random() * (i + 1))
-            order[i], order[j] = order[j], order[i]
-        seen[tuple(order)] = None
+        seen[tuple(shuffled(free, draw))] = None
     return [(f"shuffle{i}", list(order)) for i, order in enumerate(seen)]
 
 

@@ -1,28 +1,19 @@
-"""Figures: where people would rather look than read.
-
-Figures are made without pyplot: its global state would leak into a user's notebook.
-"""
+"""Figures of one run: where people would rather look than read."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-import pandas as pd
-
+from mlflow_mcq.canvas import COLOURS, MARKS, empty_figure, error_bars, shade_cells
 from mlflow_mcq.orientations import letters_for
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["confusion_figure", "orientation_figure", "temperature_figure"]
-
-# Okabe and Ito (2008): told apart by colour-blind readers and in grey print.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-_MOST_NUMBERED = 12
-_MARKS = ("o", "s", "^", "D", "v", "P")
 
 
 def confusion_figure(table: pd.DataFrame, title: str, slots: Sequence[str] | None = None) -> Figure:
@@ -35,16 +26,9 @@ def confusion_figure(table: pd.DataFrame, title: str, slots: Sequence[str] | Non
     """
     letters = slots or letters_for(len(table))
     names = [letters[c] if isinstance(c, int) else str(c).replace("_", " ") for c in table.columns]
-    counts = table.to_numpy()
-    figure = _figure(1.6 + 0.8 * len(names), 1.6 + 0.62 * len(letters))
+    figure = empty_figure(1.6 + 0.8 * len(names), 1.6 + 0.62 * len(letters))
     axes = figure.add_subplot()
-    # Shaded by share of the row, so that a rare gold slot is as readable as a common one.
-    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    axes.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    # Beyond this nobody reads numbers in cells, and drawing them takes a minute.
-    for row, column in np.ndindex(counts.shape) if len(letters) <= _MOST_NUMBERED else ():
-        colour = "white" if shares[row, column] > 0.55 else "black"
-        axes.text(column, row, str(counts[row, column]), ha="center", va="center", color=colour)
+    shade_cells(axes, table.to_numpy())
     if len(names) > len(letters):  # what is no slot stands behind a line
         axes.axvline(len(letters) - 0.5, color="black", linewidth=1.2)
     axes.set_xticks(range(len(names)), names)
@@ -68,7 +52,7 @@ def orientation_figure(
         bands: By grader, what guessing comes to; of sets on which nobody can know better. The
             band is one of decided rows, so the lines are of these too.
     """
-    figure = _figure(6.4, 3.8)
+    figure = empty_figure(6.4, 3.8)
     axes = figure.add_subplot()
     steps: set[int] = set()
     column = "accuracy_decided" if bands else "accuracy"
@@ -78,8 +62,8 @@ def orientation_figure(
         axes.plot(
             known["orientation"],
             known[column].astype(float),
-            color=_COLOURS[place % len(_COLOURS)],
-            marker=_MARKS[place % len(_MARKS)],
+            color=COLOURS[place % len(COLOURS)],
+            marker=MARKS[place % len(MARKS)],
             linewidth=2,
             label=name,
         )
@@ -101,7 +85,7 @@ def _shade_guessing(
     for low, high in dict.fromkeys(bands.values()):
         own = [name for name in graders if bands.get(name) == (low, high)]
         alone = len(own) < len(bands)
-        colour = _COLOURS[graders.index(own[0]) % len(_COLOURS)] if alone else "grey"
+        colour = COLOURS[graders.index(own[0]) % len(COLOURS)] if alone else "grey"
         whose = f" ({', '.join(own)})" if alone else ""
         label = f"guessing: {low:.3f} to {high:.3f}{whose}"
         axes.axhspan(low, high, color=colour, alpha=0.2, linewidth=0, label=label)
@@ -123,7 +107,7 @@ def temperature_figure(table: pd.DataFrame, title: str) -> Figure:
     known = known.assign(**{n: "" for n in ("variant", "model") if n not in known.columns})
     variants = sorted(known["variant"].unique(), reverse=True)  # standard before duplicate
     models = list(dict.fromkeys(table["model"])) if "model" in table.columns else [""]
-    figure = _figure(1.2 + 3.6 * max(len(variants), 1), 3.8)
+    figure = empty_figure(1.2 + 3.6 * max(len(variants), 1), 3.8)
     panels = figure.subplots(1, max(len(variants), 1), sharex=True, sharey=True, squeeze=False)[0]
     for axes, variant in zip(panels, variants, strict=False):
         for place, model in enumerate(models):
@@ -142,25 +126,13 @@ def temperature_figure(table: pd.DataFrame, title: str) -> Figure:
 
 
 def _temperature_line(axes: Axes, line: pd.DataFrame, place: int, name: str) -> None:
-    accuracy = line["accuracy"].astype(float)
-    low, high = (line[end].astype(float).fillna(accuracy) for end in ("low", "high"))
     axes.errorbar(
         line["temperature"].astype(float),
-        accuracy,
-        # An interval that is clipped to [0, 1] may end on the wrong side by a rounding error.
-        yerr=[(accuracy - low).clip(lower=0), (high - accuracy).clip(lower=0)],
-        color=_COLOURS[place % len(_COLOURS)],
-        marker=_MARKS[place % len(_MARKS)],
+        line["accuracy"].astype(float),
+        yerr=error_bars(line["accuracy"], line["low"], line["high"]),
+        color=COLOURS[place % len(COLOURS)],
+        marker=MARKS[place % len(MARKS)],
         linewidth=2,
         capsize=3,
         label=name,
     )
-
-
-def _figure(width: float, height: float) -> Figure:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(min(width, 24), min(height, 24)), dpi=130, layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure

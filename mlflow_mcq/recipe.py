@@ -210,11 +210,20 @@ def run_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) -> 
         for place, arm in enumerate(recipe.arms):
             keep_only(_weights(recipe, place))
             results.append(run_arm(recipe, arm, _frame(recipe, arm, frames), comparison))
-        log = RunLog(own.info.run_id)
-        log.tags({"mcq.comparison": comparison, "mcq.role": "comparison"})
-        record(log, recipe, results, costs)
-        _compare(log.run_id, recipe, results)
+        _put_on_record(RunLog(own.info.run_id), comparison, recipe, results, costs)
     return results
+
+
+def _put_on_record(
+    log: RunLog,
+    comparison: str,
+    recipe: Recipe,
+    results: Sequence[ArmResult],
+    costs: Sequence[Cost] = (),
+) -> None:
+    log.tags({"mcq.comparison": comparison, "mcq.role": "comparison"})
+    record(log, recipe, results, costs)
+    _compare(log.run_id, recipe, results)
 
 
 def _compare(run_id: str, recipe: Recipe, results: Sequence[ArmResult]) -> None:
@@ -243,10 +252,7 @@ def _read_again(recipe: Recipe, asked: RegradeSpec, in_project: bool) -> list[Ar
     comparison = _stamped(recipe.name)
     with _comparison_run(comparison, in_project) as own, weights_shared():
         results = [read_again(run, judge, asked.only) for run in old]
-        log = RunLog(own.info.run_id)
-        log.tags({"mcq.comparison": comparison, "mcq.role": "comparison"})
-        record(log, recipe, results, [])
-        _compare(log.run_id, recipe, results)
+        _put_on_record(RunLog(own.info.run_id), comparison, recipe, results)
     return results
 
 

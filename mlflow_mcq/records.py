@@ -163,6 +163,10 @@ class Prompt:
         """Whether no option is on the page, so that none has a place."""
         return self.orientation.name == UNSEEN
 
+    def row_key(self, repeat: int) -> tuple[str, str, int, int]:
+        """(item id, protocol, orientation index, repeat): unique within a run."""
+        return (self.item.id, self.protocol, self.orientation.index, repeat)
+
     @property
     def gold_slot(self) -> int:
         """The slot in which `Item.gold` is shown; where several are right, one of them."""
@@ -189,8 +193,7 @@ class Request:
     @property
     def key(self) -> tuple[str, str, int, int]:
         """(item id, protocol, orientation index, repeat): unique within a run."""
-        orientation = self.prompt.orientation
-        return (self.prompt.item.id, self.prompt.protocol, orientation.index, self.repeat)
+        return self.prompt.row_key(self.repeat)
 
     def seed(self, base: int) -> int:
         """A seed of this row alone, whatever batch or process it lands in."""
@@ -224,8 +227,7 @@ class Generation:
     @property
     def key(self) -> tuple[str, str, int, int]:
         """(item id, protocol, orientation index, repeat): unique within a run."""
-        prompt = self.prompt
-        return (prompt.item.id, prompt.protocol, prompt.orientation.index, self.repeat)
+        return self.prompt.row_key(self.repeat)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import mlflow
 from mlflow import MlflowClient
 from mlflow.models.evaluation.base import EvaluationResult
-from mlflow.tracking.context.registry import resolve_tags
 
 from mlflow_mcq import judges
 from mlflow_mcq.arm import Arm, count, put, read
@@ -26,7 +24,7 @@ from mlflow_mcq.report import report, save_answers
 from mlflow_mcq.settings import Settings, read_settings
 from mlflow_mcq.stored_run import stored_json, stored_table
 from mlflow_mcq.table import generations_from, grades_from
-from mlflow_mcq.tracking import RunLog, quiet
+from mlflow_mcq.tracking import RunLog, quiet, run_beside
 
 __all__ = ["regrade"]
 
@@ -72,7 +70,7 @@ def regrade(
     kept = _kept(run_id, generations, wanted)
     grader = judges.judge_of(settings.judge)
     judges.ask_first(grader)
-    with _new_run(old) as run:
+    with run_beside(old.info.experiment_id, f"{old.info.run_name} (regraded)") as run:
         arm = Arm(settings, generations, 0.0)
         count(arm)
         with quiet():
@@ -86,15 +84,6 @@ def regrade(
         values = report(arm, log, list(arm.grades), None, means=True)
         _link(old, log, arm)
     return EvaluationResult(metrics=values, artifacts=log.artifacts, run_id=run.info.run_id)
-
-
-def _new_run(old: Any) -> mlflow.ActiveRun:
-    """A run beside the old one, and no child of a run that is under way: MLflow folds those."""
-    where, name = old.info.experiment_id, f"{old.info.run_name} (regraded)"
-    if mlflow.active_run() is None:
-        return mlflow.start_run(experiment_id=where, run_name=name)
-    made = MlflowClient().create_run(where, run_name=name, tags=resolve_tags())
-    return mlflow.start_run(run_id=made.info.run_id, nested=True)
 
 
 def _wanted(only: str | Sequence[str]) -> tuple[str, ...]:

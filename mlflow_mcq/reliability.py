@@ -16,6 +16,7 @@ import numpy as np
 from scipy import stats
 
 __all__ = [
+    "LEVEL",
     "Agreement",
     "ChiSquare",
     "ClassRates",
@@ -25,6 +26,7 @@ __all__ = [
     "agreement",
     "kappa",
     "letter_bias",
+    "paired_interval",
     "sensitivity",
     "slot_preference",
     "specificity",
@@ -242,6 +244,37 @@ class LetterBias:
     bias: Estimate
 
 
+def paired_interval(
+    more: float, less: float, n: int, quantile: float, least: float = -1.0
+) -> tuple[float, float]:
+    """Ends of the interval of ``(more - less) / n``, a difference of two shares of the same rows.
+
+    Agresti and Min's (2005, Stat. Med. 24:729): half a row is added to each of the four
+    cells, so that it is no point where all rows agree.
+
+    Args:
+        more: Rows that count in the first share alone.
+        less: Rows that count in the second alone.
+        n: All rows, at least 1.
+        quantile: How many standard errors it reaches to each side.
+        least: The least difference there can be.
+
+    Returns:
+        Two fractions from ``least`` to 1, with the difference between them.
+
+    Example:
+        >>> [round(end, 3) for end in paired_interval(0, 0, 8, 1.96)]
+        [-0.196, 0.196]
+    """
+    value = (more - less) / n
+    more, less = more + 0.5, less + 0.5
+    middle = (more - less) / (n + 2)
+    spread = math.sqrt(max(more + less - (more - less) ** 2 / (n + 2), 0.0)) / (n + 2)
+    reach = quantile * spread
+    # Adding rows pulls the middle to 0: an extreme value would lie outside its interval.
+    return min(value, max(middle - reach, least)), max(value, min(middle + reach, 1.0))
+
+
 def letter_bias(reads: Sequence[SlotRead]) -> tuple[LetterBias, ...]:
     """Pick rate minus true rate of each slot.
 
@@ -267,14 +300,10 @@ def _bias_of(slot: int, shown: Sequence[SlotRead]) -> LetterBias:
     n = len(shown)
     n_picked = sum(one.read == slot for one in shown)
     n_true = sum(one.true == slot for one in shown)
-    more = sum(one.read == slot != one.true for one in shown) + 0.5
-    less = sum(one.true == slot != one.read for one in shown) + 0.5
-    middle = (more - less) / (n + 2)
-    spread = math.sqrt(max(more + less - (more - less) ** 2 / (n + 2), 0.0)) / (n + 2)
-    reach = float(stats.norm.ppf(0.5 + LEVEL / 2)) * spread
+    more = sum(one.read == slot != one.true for one in shown)
+    less = sum(one.true == slot != one.read for one in shown)
     value = (n_picked - n_true) / n
-    # Adding rows pulls the middle to 0: an extreme bias would lie outside its interval.
-    low, high = min(value, max(middle - reach, -1.0)), max(value, min(middle + reach, 1.0))
+    low, high = paired_interval(more, less, n, float(stats.norm.ppf(0.5 + LEVEL / 2)))
     return LetterBias(slot, n_picked / n, n_true / n, Estimate(value, low, high, n))
 
 

@@ -102,15 +102,12 @@ def _damage(arm: Arm) -> list[Alarm]:
     reader = arm.grades.get("judge") or next(iter(arm.grades.values()), ())
     unread = {row_id(one.generation) for one in reader if one.verdict is Verdict.OTHER}
     # A prompt that was never asked has no answer, and an alarm of its own.
-    asked = [one for one in arm.answered if one.reply.finish_reason != "prompt_too_long"]
+    asked = [one for one in arm.answered if not one.reply.too_long]
     ids = [row_id(one) for one in asked]
     check = check_outputs(
         [one.text for one in asked],
         [_as_text(one.prompt.content) for one in asked],
-        [
-            one.reply.finish_reason == "length" and name in unread
-            for one, name in zip(asked, ids, strict=True)
-        ],
+        [one.reply.cut and name in unread for one, name in zip(asked, ids, strict=True)],
     )
     alarm = output_alarm(check, ids)
     return [] if alarm is None else [alarm]

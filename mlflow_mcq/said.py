@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["DOWN", "Conversation", "Decoding", "Message", "Query", "Reply"]
+__all__ = ["DOWN", "Conversation", "Decoding", "Message", "Query", "Reply", "as_dicts"]
 
 DOWN = "down"
 """Finish reason of a call that no server will serve: wrong key or model, or nothing there."""
@@ -25,6 +26,16 @@ class Message:
 
 Conversation = str | tuple[Message, ...]
 """What a model is given: plain text, or chat messages."""
+
+
+def as_dicts(messages: Sequence[Message]) -> list[dict[str, str]]:
+    """Messages as servers, chat templates and tables take them.
+
+    Example:
+        >>> as_dicts([Message("user", "Which?")])
+        [{'role': 'user', 'content': 'Which?'}]
+    """
+    return [{"role": message.role, "content": message.content} for message in messages]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +76,9 @@ class Reply:
     Attributes:
         text: The generated text, raw; None exactly when ``error`` is set.
         error: Why the call failed, without secrets.
-        finish_reason: ``eos``, ``length``, ``prompt_too_long``, `DOWN` or a server's own word.
+        finish_reason: ``eos``; ``stop`` at a text that ends answers; ``length`` at the limit of
+            tokens; ``prompt_too_long`` where nothing was asked; ``missing`` where no answer is
+            stored; `DOWN`; or a server's own word.
         token_ids: Generated ids, where the model is here.
         n_prompt_tokens: Tokens read.
         n_tokens: Tokens generated.
@@ -79,3 +92,13 @@ class Reply:
     n_prompt_tokens: int = 0
     n_tokens: int = 0
     sent: str = ""
+
+    @property
+    def cut(self) -> bool:
+        """Whether it ended at the limit of tokens: the model may have had more to say."""
+        return self.finish_reason == "length"
+
+    @property
+    def too_long(self) -> bool:
+        """Whether the prompt did not fit, so that the model was never asked."""
+        return self.finish_reason == "prompt_too_long"

@@ -5,7 +5,6 @@ The same names are used by ``evaluator_config``, by `mlflow_mcq.evaluate` and by
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import re
@@ -23,7 +22,8 @@ from pydantic import (
 )
 
 from mlflow_mcq.columns import Columns
-from mlflow_mcq.errors import JudgeNotConfigured, SettingsError
+from mlflow_mcq.errors import JudgeNotConfigured, SettingsError, known_names
+from mlflow_mcq.faults import first_fault
 from mlflow_mcq.judge_settings import JudgeSettings, Prices, place_of
 from mlflow_mcq.orientations import DEFAULT_SCHEME, check_scheme
 from mlflow_mcq.prompt_settings import FewShotSettings
@@ -53,6 +53,7 @@ from mlflow_mcq.records import Decoding
 
 __all__ = [
     "EVALUATORS",
+    "OF_DATA",
     "READERS",
     "Columns",
     "JudgeSettings",
@@ -119,6 +120,9 @@ READERS = frozenset(
     }
 )
 """Settings of how rows are read or shown; they change no generation."""
+
+OF_DATA = frozenset({"columns", "several_gold", "layout", "on_bad_rows", "limit", "shard"})
+"""Settings of which items there are; they change no page of any of them."""
 
 
 class Settings(BaseModel):
@@ -206,7 +210,7 @@ class Settings(BaseModel):
 
     @field_validator("processes", mode="before")
     @classmethod
-    def _legal_number(cls, processes: Any) -> Any:
+    def _legal_processes(cls, processes: Any) -> Any:
         if processes != "auto" and (type(processes) is not int or processes < 1):
             raise ValueError('must be a whole number from 1, or "auto"')
         return processes
@@ -284,6 +288,11 @@ class Settings(BaseModel):
         """How the evaluated model's answers are drawn."""
         names = Decoding.__dataclass_fields__
         return Decoding(**{k: v for k, v in self.model_dump().items() if k in names})
+
+    def as_chat(self, speaks_chat: bool) -> bool:
+        """Whether prompts are chat messages, for a model that speaks in them or does not."""
+        chosen = self.input_format
+        return speaks_chat if chosen is None else chosen == "messages"
 
     @property
     def measured(self) -> dict[str, Any]:
@@ -363,31 +372,26 @@ _ROOMS: dict[str, type[BaseModel]] = {
 
 
 def _as_settings_error(error: ValidationError) -> SettingsError:
-    faults = error.errors(include_url=False, include_context=False)
-    # A misspelt name leaves the right one missing: the misspelling is what helps.
-    first = next((one for one in faults if one["type"] == "extra_forbidden"), faults[0])
-    where = ".".join(map(str, first["loc"]))
-    room = ".".join(part for part in first["loc"][:-1] if isinstance(part, str))
-    if first["type"] == "extra_forbidden":
-        legal = list(_ROOMS.get(room, Settings).model_fields)
-        near = difflib.get_close_matches(str(first["loc"][-1]), legal, n=1, cutoff=0.5)
-        hint = f'Did you mean "{near[0]}"? ' if near else ""
+    fault = first_fault(error)
+    where = ".".join(map(str, fault.where))
+    room = ".".join(part for part in fault.where[:-1] if isinstance(part, str))
+    if fault.kind == "unknown":
+        legal = _ROOMS.get(room, Settings).model_fields
         # The value is not repeated: what stands under an unknown name may be a key.
-        return SettingsError(
-            where, "is not a setting", possible=f"{hint}Known: {', '.join(legal)}."
-        )
-    last = first["loc"][-1] if first["loc"] else ""
+        return SettingsError(where, "is not a setting", possible=known_names(fault.name, legal))
+    last = fault.where[-1] if fault.where else ""
     if room.startswith("judge") and last == "api_key_env":
         # People paste the key itself here: never repeat it.
         return SettingsError(
             where, "must be the name of an environment variable", possible="Not the key itself."
         )
-    given = first["input"]
     # A judge that is wrong as a whole may hold a key or credentials anywhere.
     whole = (
         where in ("judge", "judge.panel")
         or ".query" in where
-        or (room.startswith("judge") and (isinstance(last, int) or isinstance(given, Mapping)))
+        or (
+            room.startswith("judge") and (isinstance(last, int) or isinstance(fault.given, Mapping))
+        )
     )
-    got = type(given).__name__ if whole else given
-    return SettingsError(where, first["msg"][0].lower() + first["msg"][1:], got)
+    got = type(fault.given).__name__ if whole else fault.given
+    return SettingsError(where, fault.rule, got)

@@ -22,6 +22,7 @@ from mlflow_mcq.records import (
     Reply,
     Verdict,
 )
+from mlflow_mcq.said import as_dicts
 
 __all__ = [
     "first_rows",
@@ -34,7 +35,7 @@ __all__ = [
     "storable",
 ]
 
-T = TypeVar("T", Generation, Grade)
+_Row = TypeVar("_Row", Generation, Grade)
 
 _GENERATION_COLUMNS = (
     "row_id", "item_id", "protocol", "orientation", "orientation_name", "repeat", "order",
@@ -47,7 +48,7 @@ _GRADE_COLUMNS = (
     "slot", "shown_letter", "gold", "gold_slot", "n_options", "reason", "judge_reply", "judge",
     "from_prefilter", "error", "golds", "choices",
 )  # fmt: skip
-_T = TypeVar("_T")
+_Got = TypeVar("_Got")
 _LATER = {"golds", "gold_policy", "choices", "probe", "human_label"}
 """Columns that older tables lack: there each item has one gold, and an answer one choice."""
 
@@ -102,7 +103,7 @@ def reading_frame(grades: Iterable[Grade], generations: pd.DataFrame) -> pd.Data
     return merged[first + rest]
 
 
-def first_rows(rows: Iterable[T], n: int, telling: Container[str]) -> list[T]:
+def first_rows(rows: Iterable[_Row], n: int, telling: Container[str]) -> list[_Row]:
     """The rows that a browser can bear: the telling ones first, then the others in order.
 
     Chosen before a table is made of them: of a million rows it shows a thousand.
@@ -112,8 +113,8 @@ def first_rows(rows: Iterable[T], n: int, telling: Container[str]) -> list[T]:
         n: Most of them.
         telling: Row ids, as `row_id` has them.
     """
-    marked: list[T] = []
-    others: list[T] = []
+    marked: list[_Row] = []
+    others: list[_Row] = []
     for row in rows:
         one = row if isinstance(row, Generation) else row.generation
         found = marked if row_id(one) in telling else others
@@ -159,7 +160,7 @@ def _check_columns(frame: pd.DataFrame, columns: tuple[str, ...], name: str) -> 
         raise DataError(f"table {name}", "lacks columns", missing)
 
 
-def _read(read: Callable[..., _T], table: str, row: Mapping[Any, Any], *beside: Any) -> _T:
+def _read(read: Callable[..., _Got], table: str, row: Mapping[Any, Any], *beside: Any) -> _Got:
     try:
         return read(row, *beside)
     except (TypeError, ValueError, OverflowError) as error:
@@ -277,8 +278,7 @@ def _key(generation: Generation) -> dict[str, Any]:
 def _as_sent(content: Conversation) -> str:
     if isinstance(content, str):
         return content
-    messages = [{"role": m.role, "content": m.content} for m in content]
-    return json.dumps(messages, ensure_ascii=False)
+    return json.dumps(as_dicts(content), ensure_ascii=False)
 
 
 def _frame(rows: Iterable[dict[str, Any]], columns: tuple[str, ...]) -> pd.DataFrame:

@@ -24,6 +24,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import mlflow
 import pandas as pd
 from mlflow import MlflowClient
 from mlflow.entities import Metric, Param, RunTag
@@ -34,8 +35,9 @@ from mlflow.models.evaluation.artifacts import (
     TextEvaluationArtifact,
 )
 from mlflow.models.evaluation.base import EvaluationArtifact
+from mlflow.tracking.context.registry import resolve_tags
 
-__all__ = ["RunLog", "capped", "joined", "legal_names", "quiet"]
+__all__ = ["RunLog", "capped", "joined", "legal_names", "quiet", "run_beside"]
 
 _log = logging.getLogger(__name__)
 _KINDS: dict[str, type[EvaluationArtifact]] = {
@@ -199,6 +201,17 @@ def capped(frame: pd.DataFrame, rows: int, first: Iterable[bool] | None = None) 
         return frame.head(rows)
     mask = pd.Series(list(first), index=frame.index, dtype=bool)
     return pd.concat([frame[mask], frame[~mask]]).head(rows)
+
+
+def run_beside(experiment_id: str, name: str) -> mlflow.ActiveRun:
+    """Open a run beside others, and never as a child of a run that is under way.
+
+    MLflow folds children under their parent, where nobody looks for a result.
+    """
+    if mlflow.active_run() is None:
+        return mlflow.start_run(experiment_id=experiment_id, run_name=name)
+    made = MlflowClient().create_run(experiment_id, run_name=name, tags=resolve_tags())
+    return mlflow.start_run(run_id=made.info.run_id, nested=True)
 
 
 def joined(parts: Iterable[pd.DataFrame]) -> Any:

@@ -23,17 +23,17 @@ from mlflow_mcq.engines.handle import (
 )
 from mlflow_mcq.engines.kept import KeptEngine
 from mlflow_mcq.engines.local import LocalChat
+from mlflow_mcq.engines.logged import pipeline_chat
 from mlflow_mcq.engines.pyfunc import CallableEngine, is_raw_transformers
 from mlflow_mcq.engines.stored import StoredEngine
 from mlflow_mcq.errors import DataError, ModelError, SettingsError
 from mlflow_mcq.pipeline import data_digest
 from mlflow_mcq.records import Request
-from mlflow_mcq.settings import READERS, Settings
+from mlflow_mcq.settings import OF_DATA, READERS, Settings
 from mlflow_mcq.store.journal import Journal, open_journal
 
-_DATA = {"columns", "several_gold", "layout", "on_bad_rows", "limit", "shard"}
 # The seed stays out: it draws samples of rows to check, too.
-_MAKING = set(Settings.model_fields) - READERS - _DATA - {"seed"}
+_MAKING = set(Settings.model_fields) - READERS - OF_DATA - {"seed"}
 
 __all__ = [
     "engine_of", "kept", "logged_model_id", "rows_name", "speaks_chat", "stored_answers",
@@ -70,7 +70,8 @@ def engine_of(model: Any, settings: Settings, output_column: str | None = None) 
             "mlflow_mcq.local_model(pipe.model, pipe.tokenizer).",
         )
     if _is_logged_transformers(model):
-        return _from_pipeline(model.get_raw_model(), settings, logged_model_id(model) or "")
+        origin, n_rows = logged_model_id(model) or "", settings.batch_size
+        return ChatEngine(pipeline_chat(model.get_raw_model(), "model", n_rows, origin))
     endpoint = _endpoint_inside(model)
     if endpoint and at_gateway():  # MLflow's own wrapper asks row after row
         return endpoint_model(endpoint).engine
@@ -130,7 +131,7 @@ def _named_for_good(engine: Engine) -> bool:
 
 def speaks_chat(engine: Engine, settings: Settings) -> bool:
     """Whether prompts are rendered as chat messages."""
-    return {"text": False, "messages": True, None: engine.speaks_chat}[settings.input_format]
+    return settings.as_chat(engine.speaks_chat)
 
 
 def stored_answers(
@@ -214,16 +215,3 @@ def _endpoint_inside(model: Any) -> str:
 def _is_logged_transformers(model: Any) -> bool:
     flavors = getattr(getattr(model, "metadata", None), "flavors", None) or {}
     return "transformers" in flavors
-
-
-def _from_pipeline(pipeline: Any, settings: Settings, origin: str) -> Engine:
-    model, tokenizer = getattr(pipeline, "model", None), getattr(pipeline, "tokenizer", None)
-    if tokenizer is None or not callable(getattr(model, "generate", None)):
-        raise ModelError(
-            "model",
-            "the logged transformers model must be a text-generation model with its tokenizer",
-            type(pipeline).__name__,
-        )
-    chat = LocalChat(model, tokenizer, batch_size=settings.batch_size)
-    chat.origin = origin  # a logged model never changes
-    return ChatEngine(chat)

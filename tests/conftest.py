@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,13 +112,40 @@ def judge_server() -> Iterator[Callable[[Script], FakeServer]]:
         server.close()
 
 
-@pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A tracking store of the test's own."""
+@contextmanager
+def tracked_in(folder: Path) -> Iterator[None]:
+    """Let MLflow keep its runs in a folder, and what came before afterwards."""
     import mlflow
 
-    monkeypatch.chdir(tmp_path)
     before = mlflow.get_tracking_uri()
-    mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/mlflow.db")
+    mlflow.set_tracking_uri(f"sqlite:///{folder}/mlflow.db")
     yield
     mlflow.set_tracking_uri(before)
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A tracking store of the test's own."""
+    monkeypatch.chdir(tmp_path)  # MLflow puts artifacts beside the caller
+    with tracked_in(tmp_path):
+        yield tmp_path
+
+
+@pytest.fixture(scope="module")
+def module_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A tracking store for all tests of a module, with an experiment that keeps artifacts there."""
+    import mlflow
+
+    folder = tmp_path_factory.mktemp("mlflow")
+    with tracked_in(folder):
+        mlflow.create_experiment("tests", artifact_location=(folder / "artifacts").as_uri())
+        yield folder
+
+
+@pytest.fixture
+def shared_store(module_store: Path) -> Path:
+    """The module's store with its experiment on; each test finds its runs by their ids."""
+    import mlflow
+
+    mlflow.set_experiment("tests")
+    return module_store

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import mlflow
 import pandas as pd
 import pytest
 from chaos_server import FINAL, HARMLESS, PASSING, UNREADABLE, ChaosServer
@@ -116,17 +115,11 @@ def test_each_error_says_what_was_the_matter(chaos):
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("MLFLOW_MCQ_CACHE", str(tmp_path / "home"))
-    before = mlflow.get_tracking_uri()
-    mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/mlflow.db")
-    mlflow.create_experiment("e", artifact_location=(tmp_path / "artifacts").as_uri())
-    mlflow.set_experiment("e")
-    yield
-    mlflow.set_tracking_uri(before)
+def home(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_MCQ_CACHE", str(store / "home"))
 
 
-def test_regrading_mends_exactly_the_rows_that_failed(store, chaos):
+def test_regrading_mends_exactly_the_rows_that_failed(home, chaos):
     server = chaos(3, share=0.9)
     n = 60
     frame = pd.DataFrame(

@@ -10,10 +10,13 @@ import pytest
 from arms import OTHER, answers, rotations, table
 
 from mlflow_mcq import metrics
-from mlflow_mcq.experiment.arm_result import ArmResult, headline
+from mlflow_mcq.comparison.arms import StoredArm, main_grader
+from mlflow_mcq.experiment.arm_result import ArmResult
 from mlflow_mcq.experiment.arm_rows import arm_numbers, arms_table, attack_gap
 from mlflow_mcq.experiment.rankings import comparison_numbers
 from mlflow_mcq.experiment.views import chosen_table, repeat_tables, temperature_table
+from mlflow_mcq.statistics.pairing import align
+from mlflow_mcq.statistics.significance import significance
 
 N = 24
 GOLD = np.arange(N) % 4
@@ -110,6 +113,25 @@ def test_shifts_are_paired_with_the_baseline_and_absent_for_itself() -> None:
     assert "judge/accuracy_shift" not in numbers["base"].values
 
 
+@pytest.mark.parametrize(
+    ("n_orders", "p_value"),
+    [
+        # Six items differ, all the same way: two of 2 ** 6 sign patterns are as extreme.
+        pytest.param(4, 2 / 64, id="sign flips by item"),
+        pytest.param(1, 1 / 64, id="McNemar, mid-p, with one row an item"),
+    ],
+)
+def test_the_p_value_is_the_one_of_a_comparison(n_orders: int, p_value: float) -> None:
+    right = np.tile(GOLD[:, None], (1, n_orders))
+    worse, orders = right.copy(), rotations(4)[:n_orders]
+    worse[:6] = OTHER
+    arms = [arm(n, table(c, GOLD, orders=orders)) for n, c in (("base", right), ("b", worse))]
+    found = arm_numbers(arms, "base")["b"].values["judge/accuracy_shift_p"]
+    assert found == pytest.approx(p_value)
+    pairs = align(arms[0].read_by("judge"), arms[1].read_by("judge"))
+    assert found == significance(pairs).p_value
+
+
 def test_arms_without_common_rows_have_no_shift() -> None:
     base = arm("base", table(GOLD[:, None], GOLD, orders=[(0, 1, 2, 3)]))
     other = arm("b", table(GOLD[:, None], GOLD, orders=[(1, 2, 3, 0)]))
@@ -188,10 +210,27 @@ def test_chosen_counts_refusals_in_one_denominator_only() -> None:
     assert shown.loc["slot 1", ["p_chosen", "p_chosen_named"]].tolist() == [0.25, 0.5]
 
 
+@pytest.mark.parametrize(
+    ("graders", "first"),
+    [
+        pytest.param(["regex_bounded", "judge"], "judge", id="a judge"),
+        pytest.param(["regex_bounded", "similarity"], "similarity", id="a page without letters"),
+        pytest.param(["regex_naive", "regex_bounded"], "regex_bounded", id="two parsers"),
+        pytest.param(["regex_naive", "mine"], "mine", id="never the one wrong on purpose"),
+        pytest.param(["regex_naive"], "regex_naive", id="nobody else"),
+    ],
+)
+def test_a_recipe_and_a_comparison_believe_the_same_grader(graders: list[str], first: str) -> None:
+    grades = {name: table(GOLD[:, None], GOLD, grader=name) for name in graders}
+    stored = StoredArm("a", None, pd.DataFrame(), grades, ())
+    assert main_grader([stored, stored]) == first
+    assert arm("a", pd.concat(grades.values())).main_grader == first
+
+
 def test_points_of_a_temperature_plot_come_from_the_most_believed_reader() -> None:
     judged = pd.concat([always_a(), table(np.tile(GOLD[:, None], (1, 4)), GOLD)])
     one = arm("a", judged, temperature=0.7, variant="duplicate")
-    assert headline(one) == "judge"
+    assert one.main_grader == "judge"
     [point] = temperature_table([one]).to_dict("records")
     assert (point["temperature"], point["variant"], point["accuracy"]) == (0.7, "duplicate", 1.0)
     assert point["low"] < 1.0

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import mlflow
 import numpy as np
 import pandas as pd
 import pytest
@@ -225,18 +224,8 @@ def test_labels_on_every_row_need_no_judge_and_say_so() -> None:
 # ---------------------------------------------------------------- all the way
 
 
-@pytest.fixture(scope="module")
-def tracking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    folder = tmp_path_factory.mktemp("mlflow")
-    before = mlflow.get_tracking_uri()
-    mlflow.set_tracking_uri(f"sqlite:///{folder}/mlflow.db")
-    yield
-    mlflow.set_tracking_uri(before)
-
-
 @pytest.fixture
-def store(tracking: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)  # MLflow puts artifacts beside the caller
+def cached(shared_store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_MCQ_CACHE", str(tmp_path / "cache"))
 
 
@@ -257,7 +246,7 @@ def judged_by(server: FakeServer, **settings: Any) -> dict[str, Any]:
 
 
 def test_labels_and_corrections_land_in_the_run_and_outlive_a_regrade(
-    store: None, judge_server: Callable[[Script], FakeServer]
+    cached: None, judge_server: Callable[[Script], FakeServer]
 ) -> None:
     longest = sorted(load_exam(), key=lambda reply: -len(reply.reply))
     slots = {reply.reply.strip(): reply.slot for reply in longest if reply.reply.strip()}
@@ -288,7 +277,7 @@ def test_labels_and_corrections_land_in_the_run_and_outlive_a_regrade(
 
 
 def test_a_person_labels_the_table_of_a_run_and_reads_it_again(
-    store: None, judge_server: Callable[[Script], FakeServer]
+    cached: None, judge_server: Callable[[Script], FakeServer]
 ) -> None:
     server = judge_server(lambda request, n: "OTHER")
     who = judged_by(server, exam_replies=0)
@@ -307,7 +296,7 @@ def test_a_person_labels_the_table_of_a_run_and_reads_it_again(
     assert "sat no exam" in notes["judge/accuracy_corrected"]
 
 
-def test_labels_beside_a_model_are_refused_before_it_is_asked(store: None) -> None:
+def test_labels_beside_a_model_are_refused_before_it_is_asked(cached: None) -> None:
     def never(frame: pd.DataFrame) -> list[str]:
         raise AssertionError("the model must not be asked")
 

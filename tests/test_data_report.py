@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,7 @@ from native_rows import NATIVE
 
 import mlflow_mcq
 
-
-@pytest.fixture(autouse=True)
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.chdir(tmp_path)
-    before = mlflow.get_tracking_uri()
-    mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/mlflow.db")
-    yield tmp_path
-    mlflow.set_tracking_uri(before)
+pytestmark = pytest.mark.usefixtures("store")
 
 
 def always_a(frame: pd.DataFrame) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import os
 import re
@@ -17,20 +18,23 @@ from pydantic import BaseModel
 
 import mlflow_mcq
 from mlflow_mcq.cli.root import COMMANDS
+from mlflow_mcq.datasets.layouts import LAYOUTS
 from mlflow_mcq.diagnostics import arm, outputs, pair, steering
+from mlflow_mcq.graders.exam_reply import load_exam
 from mlflow_mcq.judge_settings import JudgeSettings, Prices
 from mlflow_mcq.prompt_settings import FewShotSettings
-from mlflow_mcq.protocols import PROTOCOLS
+from mlflow_mcq.protocols import LABEL_STYLES, PROTOCOLS, WORDINGS
 from mlflow_mcq.reader_settings import (
     AnalogySettings,
     LogprobSettings,
     RegexSettings,
     SimilaritySettings,
 )
-from mlflow_mcq.settings import Columns, Settings
+from mlflow_mcq.settings import EVALUATORS, Columns, Settings
 from mlflow_mcq.table import generations_frame, grades_frame
 
 DOCS = ROOT / "docs"
+SOURCES = sorted((ROOT / "mlflow_mcq").rglob("*.py"))
 ROOMS = {
     "Settings": Settings,
     "judge": JudgeSettings,
@@ -122,6 +126,23 @@ def test_every_setting_is_described_with_its_default(room: str, name: str, defau
     assert row == default
 
 
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        pytest.param("labels", [*LABEL_STYLES, "native"], id="styles of labels"),
+        pytest.param("language", WORDINGS, id="languages"),
+    ],
+)
+def test_every_word_of_a_setting_is_named_and_no_other(setting: str, words: Any) -> None:
+    (meaning,) = re.findall(rf"^\| `{setting}` \| .+? \| (.+) \|$", page("settings"), re.M)
+    assert set(re.findall(r"`([^`]+)`", meaning)) == set(words)
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_every_layout_is_named(name: str) -> None:
+    assert f"`{name}`" in page("data")
+
+
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_every_protocol_is_described(name: str) -> None:
     assert f"\n| `{name}` |" in page("protocols")
@@ -140,6 +161,36 @@ def test_every_alarm_is_described() -> None:
     assert len(alarms()) > 15
 
 
+ROOMS_OF_METRICS = "<grader>|judge|regex_[a-z]+|generation|lint|data|cost|similarity|analogy"
+
+
+def spelt() -> set[str]:
+    """Every text in the sources, those between the braces of an f-string too."""
+    trees = (ast.parse(file.read_text(encoding="utf-8")) for file in SOURCES)
+    texts = {
+        node.value for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant)
+    }
+    return {text for text in texts if isinstance(text, str) and text}
+
+
+def is_made(name: str, texts: set[str]) -> bool:
+    """Whether a name stands in the sources, or is put together from a part that does."""
+    stem = re.sub(r"_(?:low|high)$", "", re.sub(r"_(slot|label)_\w+$", r"_\1_", name))
+    parts = [text for text in texts if text[0] == "_" and text[1:].isidentifier()]
+    return any(stem in text for text in texts) or any(stem.endswith(part) for part in parts)
+
+
+def test_every_metric_that_a_page_names_is_made() -> None:
+    texts, lost, n_named = spelt(), [], 0
+    for path in [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]:
+        named = re.findall(rf"`(?:{ROOMS_OF_METRICS})/(\w+)`", path.read_text(encoding="utf-8"))
+        n_named += len(named)
+        lost += [f"{path.name}: {name}" for name in named if not is_made(name, texts)]
+    assert not lost
+    assert n_named > 40
+    assert not is_made("accuracy_of_nobody", texts)
+
+
 def test_every_column_is_described() -> None:
     for name, frame in (
         ("mcq_generations", generations_frame([])),
@@ -154,6 +205,16 @@ def test_every_column_is_described() -> None:
         assert named == set(frame.columns)
 
 
+def test_every_table_of_a_run_is_named() -> None:
+    pictures = {"mcq_by_orientation_chart", "mcq_temperature_chart", "mcq_confusion_"}
+    scorers = {"mcq_accuracy", "mcq_accuracy_decided", "mcq_other_rate", "mcq_unread_rate"}
+    made = {text for text in spelt() if re.fullmatch(r"mcq_[a-z_]+", text)}
+    tables = made - pictures - scorers - set(EVALUATORS)
+    told = set(re.findall(r"^## (mcq_\w+)|`(mcq_\w+?)0?`", page("tables"), re.MULTILINE))
+    assert tables <= {name for pair in told for name in pair}
+    assert len(tables) > 20
+
+
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda one: one.name)
 def test_every_command_is_described_and_shown(command: Any) -> None:
     assert re.search(rf"^\| `{command.name}\b.*` \|", page("command-line"), re.MULTILINE)
@@ -164,6 +225,17 @@ def test_every_command_is_described_and_shown(command: Any) -> None:
 def test_every_public_name_is_on_the_page_of_reference() -> None:
     listed = re.findall(r"^::: mlflow_mcq\.(\w+)$", page("reference"), re.MULTILINE)
     assert sorted({*listed} - {"errors"}) == mlflow_mcq.__all__
+
+
+def test_pages_say_how_large_the_exam_is() -> None:
+    replies = load_exam()
+    canaries = sum(reply.kind == "injection" for reply in replies)
+    told = (len(replies), len({reply.language for reply in replies}), canaries)
+    for name in ("judge", "which-judge"):
+        (size,) = re.findall(r"(\d+) (?:labelled )?replies in (\d+) languages", page(name))
+        assert tuple(map(int, size)) == told[:2]
+    assert set(re.findall(r"`canaries: (\d+)`", page("judge"))) == {str(canaries)}
+    assert f"left out all {len(replies)}," in page("settings")
 
 
 def test_every_shipped_recipe_is_described() -> None:

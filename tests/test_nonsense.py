@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mlflow_mcq.datasets.draws import balanced_places, draw_for, shuffled
 from mlflow_mcq.datasets.frame import items_of, read_rows
 from mlflow_mcq.datasets.nonsense import nonsense_items
+from mlflow_mcq.draws import balanced_places, draw_for, shuffled
 from mlflow_mcq.errors import DataError, SettingsError
 from mlflow_mcq.orientations import fixed_options
 from mlflow_mcq.settings import Columns

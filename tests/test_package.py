@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -82,6 +83,49 @@ def test_public_names() -> None:
         assert getattr(mlflow_mcq, name).__doc__
     with pytest.raises(AttributeError, match="no attribute 'evalute'"):
         mlflow_mcq.evalute  # type: ignore[attr-defined]
+
+
+def modules_by_name() -> dict[str, ast.Module]:
+    """Every module of the package, parsed."""
+    found = {}
+    for path in SOURCES:
+        dotted = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        found[dotted] = ast.parse(path.read_text(encoding="utf-8"))
+    return found
+
+
+def listed(module: ast.Module) -> set[str] | None:
+    """The names in a module's ``__all__``; None where it has none."""
+    for node in module.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return set(ast.literal_eval(node.value))
+    return None
+
+
+def test_a_name_that_another_module_uses_is_a_public_one() -> None:
+    modules, hidden = modules_by_name(), set()
+    public = {name: listed(module) for name, module in modules.items()}
+    for user, module in modules.items():
+        for node in ast.walk(module):
+            if not isinstance(node, ast.ImportFrom) or node.module not in public:
+                continue
+            names = {alias.name for alias in node.names} - (public[node.module] or set())
+            taken = {name for name in names if f"{node.module}.{name}" not in modules}
+            hidden |= {f"{node.module}.{name} in {user}" for name in taken}
+    assert not sorted(hidden)
+
+
+def test_a_table_of_modules_names_them_all() -> None:
+    tables = 0
+    for path in SOURCES:
+        if path.name != "__init__.py":
+            continue
+        about = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        named = re.findall(r"^``(\w+)`` {2,}\w", about, re.MULTILINE)
+        inside = {one.stem for one in path.parent.glob("*.py")} - {"__init__"}
+        tables += bool(named)
+        assert not named or set(named) == inside, path
+    assert tables > 3
 
 
 def test_data_never_reaches_a_format_string() -> None:

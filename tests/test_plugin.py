@@ -6,7 +6,7 @@ import json
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,8 @@ from mlflow.exceptions import MlflowException
 import mlflow_mcq
 from mlflow_mcq.plugin import JudgeEvaluator
 
+pytestmark = pytest.mark.usefixtures("shared_store")
+
 LETTER = re.compile(r"^([A-Z])\) (.*)$", re.MULTILINE)
 FRAME = pd.DataFrame(
     {
@@ -33,23 +35,6 @@ FRAME = pd.DataFrame(
 )
 GOLD = {"mercury", "sun"}
 N_ROWS = 5
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A store of its own; each test finds its runs by their ids."""
-    folder = tmp_path_factory.mktemp("mlflow")
-    before = mlflow.get_tracking_uri()
-    mlflow.set_tracking_uri(f"sqlite:///{folder}/mlflow.db")
-    mlflow.create_experiment("tests", artifact_location=(folder / "artifacts").as_uri())
-    yield folder
-    mlflow.set_tracking_uri(before)
-
-
-@pytest.fixture(autouse=True)
-def experiment(store: Path) -> None:
-    """Runs and artifacts of this module go there."""
-    mlflow.set_experiment("tests")
 
 
 def shown(prompt: str) -> dict[str, str]:
@@ -474,13 +459,15 @@ def test_judge_calls_leave_no_traces(judge: FakeServer) -> None:
 
 
 def test_the_key_is_sent_and_lands_nowhere(
-    judge: FakeServer, store: Path, monkeypatch: pytest.MonkeyPatch
+    judge: FakeServer, shared_store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TEST_JUDGE_KEY", "sk-canary-5f1e")
     config = {"judge": judged_by(judge, api_key_env="TEST_JUDGE_KEY")}
     evaluate(oracle, evaluators="mcq_judge", evaluator_config=config)
     assert judge.headers[-1]["authorization"] == "Bearer sk-canary-5f1e"
-    held = [f for f in store.rglob("*") if f.is_file() and b"sk-canary-5f1e" in f.read_bytes()]
+    held = [
+        f for f in shared_store.rglob("*") if f.is_file() and b"sk-canary-5f1e" in f.read_bytes()
+    ]
     assert held == []
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,22 +19,15 @@ pytestmark = pytest.mark.first_question
 FRAME = pd.DataFrame({"question": ["Which?"], "options": [["sun", "moon"]], "answer": ["A"]})
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("mlflow")
-    before = mlflow.get_tracking_uri()
-    mlflow.set_tracking_uri(f"sqlite:///{folder}/mlflow.db")
-    yield folder
-    mlflow.set_tracking_uri(before)
-
-
 @pytest.fixture(autouse=True)
 def experiment(
-    store: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    module_store: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An experiment for each test: runs are counted."""
-    monkeypatch.setenv("MLFLOW_MCQ_CACHE", str(store / "home"))
-    mlflow.create_experiment(request.node.name, artifact_location=(store / "artifacts").as_uri())
+    monkeypatch.setenv("MLFLOW_MCQ_CACHE", str(module_store / "home"))
+    mlflow.create_experiment(
+        request.node.name, artifact_location=(module_store / "artifacts").as_uri()
+    )
     mlflow.set_experiment(request.node.name)
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import mlflow
@@ -21,6 +19,8 @@ from mlflow_mcq.pipeline import requests_for
 from mlflow_mcq.protocols import PROTOCOLS, reads_of
 from mlflow_mcq.settings import read_settings
 from mlflow_mcq.table import generations_frame
+
+pytestmark = pytest.mark.usefixtures("shared_store")
 
 FRAME = pd.DataFrame(
     {
@@ -41,18 +41,7 @@ TRAIN = [
 ]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("mlflow")
-    before = mlflow.get_tracking_uri()
-    mlflow.set_tracking_uri(f"sqlite:///{folder}/mlflow.db")
-    mlflow.create_experiment("protocols", artifact_location=(folder / "artifacts").as_uri())
-    yield folder
-    mlflow.set_tracking_uri(before)
-
-
 def run(model: Any, evaluators: str = "mcq_regex", **settings: Any) -> tuple[Any, Any]:
-    mlflow.set_experiment("protocols")
     with mlflow.start_run() as active:
         result = mlflow_mcq.evaluate(model, FRAME, evaluators=evaluators, **settings)
     return result, MlflowClient().get_run(active.info.run_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ from tiny import byte_tokenizer, tiny_model
 
 import mlflow_mcq
 
+pytestmark = pytest.mark.usefixtures("shared_store")
+
 Server = Callable[[Script], FakeServer]
 
 FRAME = pd.DataFrame(
@@ -27,21 +29,6 @@ FRAME = pd.DataFrame(
     }
 )
 N_ROWS = 5
-
-
-@pytest.fixture(scope="module", autouse=True)
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("mlflow")
-    before = mlflow.get_tracking_uri()
-    mlflow.set_tracking_uri(f"sqlite:///{folder}/mlflow.db")
-    mlflow.create_experiment("readers", artifact_location=(folder / "artifacts").as_uri())
-    yield folder
-    mlflow.set_tracking_uri(before)
-
-
-@pytest.fixture(autouse=True)
-def experiment(store: Path) -> None:
-    mlflow.set_experiment("readers")
 
 
 def evaluate(model: Any, evaluators: Any, data: Any = FRAME, **config: Any) -> Any:

@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,14 +34,11 @@ ITEMS = "\n".join(
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.chdir(tmp_path)
+def store(store: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The usual one, and no run of a project that these tests may stand in."""
     for name in ("MLFLOW_RUN_ID", "MLFLOW_EXPERIMENT_ID"):
         monkeypatch.delenv(name, raising=False)
-    before = mlflow.get_tracking_uri()
-    mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/mlflow.db")
-    yield tmp_path
-    mlflow.set_tracking_uri(before)
+    return store
 
 
 def written(folder: Path, **recipe: Any) -> Path:

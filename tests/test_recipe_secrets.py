@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-import mlflow
 import pytest
 from fake_server import FakeServer, Script
 from test_secrets import KEY, SECRETS, leaks, with_secrets
@@ -46,14 +45,11 @@ def test_what_is_refused_is_not_quoted(tmp_path: Path, text: str) -> None:
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    before = mlflow.get_tracking_uri()
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MLFLOW_MCQ_CACHE", str(tmp_path / "home"))
+def store(store: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The usual one, with a cache of its own and a key in the environment."""
+    monkeypatch.setenv("MLFLOW_MCQ_CACHE", str(store / "home"))
     monkeypatch.setenv("CANARY_KEY", KEY)
-    mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/mlflow.db")
-    yield tmp_path
-    mlflow.set_tracking_uri(before)
+    return store
 
 
 def test_a_recipe_that_was_run_holds_no_secret(

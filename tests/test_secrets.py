@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import traceback
 from base64 import b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,20 +37,11 @@ FRAME = pd.DataFrame(
 )
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("mlflow")
-    before = mlflow.get_tracking_uri()
-    mlflow.set_tracking_uri(f"sqlite:///{folder}/mlflow.db")
-    mlflow.create_experiment("e", artifact_location=(folder / "artifacts").as_uri())
-    yield folder
-    mlflow.set_tracking_uri(before)
-
-
 @pytest.fixture(autouse=True)
-def here(store: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    mlflow.set_experiment("e")
-    monkeypatch.setenv("MLFLOW_MCQ_CACHE", str(store / "home"))
+def here(
+    shared_store: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("MLFLOW_MCQ_CACHE", str(shared_store / "home"))
     monkeypatch.setenv("CANARY_KEY", KEY)
     caplog.set_level(logging.DEBUG)
 
@@ -89,8 +80,10 @@ def wordy(frame: pd.DataFrame) -> list[str]:
     return ["One of the two, I should think."] * len(frame)
 
 
-def no_leak(store: Path, caplog: Any, capfd: Any, error: BaseException | None = None) -> None:
-    assert leaks(store) == []
+def no_leak(
+    shared_store: Path, caplog: Any, capfd: Any, error: BaseException | None = None
+) -> None:
+    assert leaks(shared_store) == []
     shown = "".join(capfd.readouterr()) + caplog.text
     if error is not None:
         shown += "".join(traceback.format_exception(error)) + repr(error) + repr(error.args)
@@ -100,7 +93,7 @@ def no_leak(store: Path, caplog: Any, capfd: Any, error: BaseException | None = 
 @pytest.mark.parametrize("status", [200, 400, 401, 403, 404, 429, 500])
 @pytest.mark.parametrize("credentials", [True, False], ids=["in the URL", "in a variable"])
 def test_a_run_that_goes_well_or_fails_holds_no_secret(
-    store: Path,
+    shared_store: Path,
     judge_server: Callable[[Script], FakeServer],
     status: int,
     credentials: bool,
@@ -112,7 +105,7 @@ def test_a_run_that_goes_well_or_fails_holds_no_secret(
     url = with_secrets(server.url) if credentials else server.url
     judge = {
         "model": "m", "base_url": url, "api_key_env": "CANARY_KEY", "exam_replies": 3,
-        "max_retries": 0, "cache_dir": str(store / "replies"),
+        "max_retries": 0, "cache_dir": str(shared_store / "replies"),
     }  # fmt: skip
     error = None
     try:
@@ -123,11 +116,11 @@ def test_a_run_that_goes_well_or_fails_holds_no_secret(
     assert (error is not None) is (status in (401, 403, 404))
     sent = server.headers[0]["authorization"]
     assert sent == (f"Basic {BASIC}" if credentials else f"Bearer {KEY}")
-    no_leak(store, caplog, capfd, error)
+    no_leak(shared_store, caplog, capfd, error)
 
 
 def test_the_evaluated_model_has_a_key_as_well(
-    store: Path,
+    shared_store: Path,
     judge_server: Callable[[Script], FakeServer],
     caplog: pytest.LogCaptureFixture,
     capfd: pytest.CaptureFixture[str],
@@ -145,7 +138,7 @@ def test_the_evaluated_model_has_a_key_as_well(
         except MlflowException as fault:  # not one row was answered
             error = fault
         assert (error is not None) is (status == 500)
-        no_leak(store, caplog, capfd, error)
+        no_leak(shared_store, caplog, capfd, error)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +163,10 @@ def test_the_evaluated_model_has_a_key_as_well(
     ],
 )
 def test_a_secret_in_the_wrong_place_is_not_repeated(
-    store: Path, judge: Any, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+    shared_store: Path,
+    judge: Any,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     if isinstance(judge, dict):
         judge = {"max_retries": 0, "exam_replies": 0, **judge}
@@ -184,7 +180,7 @@ def test_a_secret_in_the_wrong_place_is_not_repeated(
         shown = "".join(traceback.format_exception(caught.value)) + repr(caught.value)
     # The caller's own line stands in a traceback as it was written: that is no leak of ours.
     assert [one for one in SECRETS if one in shown] == []
-    assert leaks(store) == []
+    assert leaks(shared_store) == []
     assert [one for one in SECRETS if one in caplog.text + "".join(capfd.readouterr())] == []
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import mlflow
@@ -17,6 +16,8 @@ from mlflow.exceptions import MlflowException
 import mlflow_mcq
 from mlflow_mcq.errors import SettingsError
 
+pytestmark = pytest.mark.usefixtures("shared_store")
+
 LETTER = re.compile(r"^([A-Z])\) (.*)$", re.MULTILINE)
 FRAME = pd.DataFrame(
     {
@@ -28,21 +29,6 @@ FRAME = pd.DataFrame(
 )
 GOLD = {"mercury", "gallium", "sun"}
 N_ROWS = 5
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("mlflow")
-    before = mlflow.get_tracking_uri()
-    mlflow.set_tracking_uri(f"sqlite:///{folder}/mlflow.db")
-    mlflow.create_experiment("several", artifact_location=(folder / "artifacts").as_uri())
-    yield folder
-    mlflow.set_tracking_uri(before)
-
-
-@pytest.fixture(autouse=True)
-def experiment(store: Path) -> None:
-    mlflow.set_experiment("several")
 
 
 def letters(prompt: str) -> list[str]:

@@ -31,26 +31,16 @@ def test_the_three_ways_to_differ():
     check = spot_check(judged, matched)
     assert check == SpotCheck(n=6, n_wrong_letter=1, n_coerced_other=1, n_missed=1)
     assert check.rate == pytest.approx(2 / 6)
-    assert check.over_limit
-
-
-@pytest.mark.parametrize(
-    ("wrong", "over"),
-    [pytest.param(5, False, id="five in a hundred"), pytest.param(6, True, id="six in a hundred")],
-)
-def test_over_the_limit_is_more_than_five_percent(wrong, over):
-    check = spot_check(read([0] * 100, "judge"), read([1] * wrong + [0] * (100 - wrong), "r"))
-    assert check.over_limit is over
 
 
 def test_a_missed_row_is_no_misread_row():
     check = spot_check(read([0, 1], "judge"), read([None, None], "r"))
-    assert (check.n_missed, check.rate, check.over_limit) == (2, 0.0, False)
+    assert (check.n_missed, check.rate) == (2, 0.0)
 
 
 def test_without_rows_there_is_no_rate():
     check = spot_check([], [])
-    assert (check.n, check.rate, check.over_limit) == (0, None, False)
+    assert (check.n, check.rate) == (0, None)
 
 
 def test_rows_that_cannot_be_compared_are_not_drawn():

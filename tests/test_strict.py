@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from mlflow_mcq.graders.answer_words import ANSWER_WORDS
 from mlflow_mcq.graders.strict import read_strict, strict_choice
+from mlflow_mcq.graders.strict_row import read_strict_row
 from mlflow_mcq.orientations import letters_for
+from mlflow_mcq.records import Generation, Item, Orientation, Prompt, Reply
 
 PLANETS = ["Venus", "Saturn", "Neptune", "Mars"]
 TEN = [f"item {n}" for n in range(10)]
@@ -250,6 +252,21 @@ def test_a_cut_reply_may_have_lost_its_last_words():
     assert read_strict("Red Sea", seas, cut=True).reason == ""
     assert read_strict("B) Red Sea", seas, cut=True).reason == ""
     assert read_strict("Black Sea", seas, cut=True).slot == 2
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        pytest.param(Reply("", finish_reason="eos"), "empty", id="silent"),
+        pytest.param(Reply("", finish_reason="length"), "truncated", id="cut to nothing"),
+        pytest.param(Reply("Ma", finish_reason="length"), None, id="cut within a word"),
+    ],
+)
+def test_a_row_that_names_nothing_says_why(reply: Reply, reason: str | None) -> None:
+    item = Item("q", "Which?", tuple(PLANETS), gold=3)
+    prompt = Prompt(item, Orientation(0, "as-is", (0, 1, 2, 3)), "letters", "?", tuple("ABCD"))
+    grade = read_strict_row(Generation(prompt, 0, reply), "strict")
+    assert (grade and grade.reason) == reason
 
 
 def test_what_was_sent_may_have_opened_the_thinking():

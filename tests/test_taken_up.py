@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import mlflow
 import pandas as pd
 import pytest
 from fake_server import FakeServer, Script
@@ -27,14 +26,9 @@ N_ROWS = 5
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setenv("MLFLOW_MCQ_CACHE", str(tmp_path / "home"))
-    before = mlflow.get_tracking_uri()
-    mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/mlflow.db")
-    mlflow.create_experiment("e", artifact_location=(tmp_path / "artifacts").as_uri())
-    mlflow.set_experiment("e")
-    yield tmp_path / "home"
-    mlflow.set_tracking_uri(before)
+def home(store: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MLFLOW_MCQ_CACHE", str(store / "home"))
+    return store / "home"
 
 
 @pytest.fixture

@@ -9,7 +9,15 @@ import click
 
 from mlflow_mcq.errors import SettingsError
 
-__all__ = ["OVERRIDES", "columns_of", "judge_of", "named_columns", "options", "over_the_recipe"]
+__all__ = [
+    "OVERRIDES",
+    "columns_of",
+    "judge_of",
+    "judge_options",
+    "named_columns",
+    "options",
+    "over_the_recipe",
+]
 
 _C = TypeVar("_C", bound=Callable[..., Any])
 
@@ -24,7 +32,8 @@ OVERRIDES = {
     **_JUDGE,
     "data": "Data file (.jsonl, .json, .csv, .parquet) or a built set (nonsense:1000).",
     "limit": "Number of items, drawn with the recipe's seed.",
-    "orientations": "as-is, swap, rotations, rotations:k or shuffles:k.",
+    "orientations": "as-is, swap, rotations, rotations:k, shuffles:k, gold-at:k:swap or "
+    "gold-at:k:rotation.",
 }
 """What may be put over a recipe; an empty value leaves the recipe as it is."""
 

@@ -12,7 +12,7 @@ import click
 
 from mlflow_mcq.cli.options import over_the_recipe
 from mlflow_mcq.cli.said import Outcome, spoken
-from mlflow_mcq.errors import SettingsError
+from mlflow_mcq.errors import SettingsError, known_names
 
 __all__ = ["cost", "generate", "recipes", "run", "shipped"]
 
@@ -141,7 +141,7 @@ def recipes(name: str | None, copy: Path | None) -> Outcome:
         lines = [f"{one:<{wide}}  {text}" for one, text in told.items()]
         return Outcome(data, lambda: click.echo("\n".join(lines)))
     if name not in known:
-        raise SettingsError("recipes", "no such recipe", name, f"Known: {', '.join(known)}.")
+        raise SettingsError("recipes", "no such recipe", name, known_names(name, known))
     text = known[name].read_text(encoding="utf-8")
     copied = _copied(known[name], copy) if copy is not None else []
     shown = "\n".join(f"copied {path}" for path in copied) or text

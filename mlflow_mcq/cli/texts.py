@@ -15,7 +15,7 @@ from mlflow_mcq.cli.options import (
     options,
 )
 from mlflow_mcq.cli.said import Outcome, spoken
-from mlflow_mcq.errors import JudgeNotConfigured, SettingsError
+from mlflow_mcq.errors import JudgeNotConfigured, SettingsError, known_names
 
 __all__ = ["exam", "grade", "lint"]
 
@@ -68,8 +68,7 @@ def _stored(file: str, by: str) -> Any:
     if not by:
         return file
     if by not in _STORED_BY:
-        known = f"Known: {', '.join(_STORED_BY)}."
-        raise SettingsError("stored-by", "must name a harness", by, known)
+        raise SettingsError("stored-by", "must name a harness", by, known_names(by, _STORED_BY))
     from mlflow_mcq.importers.inspect_log import from_inspect_log
     from mlflow_mcq.importers.lm_eval import from_lm_eval_samples
     from mlflow_mcq.importers.twinkle import from_twinkle

@@ -11,5 +11,6 @@
 ``notes``          descriptions of runs, in Markdown
 ``traces``         a sample of rows in *Evaluation runs*
 ``compare``        the door: reads arms, writes a comparison run
+``gate``           stops a build where an arm loses too much
 =================  ===============================================================
 """

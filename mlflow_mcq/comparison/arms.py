@@ -14,6 +14,7 @@ from mlflow.exceptions import MlflowException
 from mlflow_mcq.diagnostics.arm import Alarm
 from mlflow_mcq.diagnostics.pair import ArmFacts
 from mlflow_mcq.errors import DataError, SettingsError
+from mlflow_mcq.graders.belief import by_belief
 from mlflow_mcq.statistics.pairing import with_order
 from mlflow_mcq.stored_run import stored_json, stored_table
 
@@ -92,7 +93,7 @@ def find_arms(
 
 
 def main_grader(arms: Sequence[StoredArm]) -> str:
-    """The grader whose reading counts: the judge, if it has read all arms.
+    """The grader whose reading counts: of those that have read all arms the most believed.
 
     Raises:
         DataError: No grader has read all of them.
@@ -101,8 +102,7 @@ def main_grader(arms: Sequence[StoredArm]) -> str:
     if not common:
         read = {arm.name: ", ".join(arm.grades) for arm in arms}
         raise DataError("compare", "arms need a grader in common", read, "Regrade one of them.")
-    # regex_naive is wrong on purpose: it never speaks for an arm while another one can.
-    return min(common, key=lambda n: (n != "judge", n != "regex_bounded", n == "regex_naive"))
+    return by_belief(common)[0]
 
 
 def _run(one: Any) -> Any:

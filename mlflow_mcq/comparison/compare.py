@@ -13,7 +13,6 @@ import mlflow
 import pandas as pd
 from mlflow import MlflowClient
 from mlflow.models.evaluation.base import EvaluationResult
-from mlflow.tracking.context.registry import resolve_tags
 
 from mlflow_mcq.comparison import deltas, figures
 from mlflow_mcq.comparison.answers import headline
@@ -25,7 +24,7 @@ from mlflow_mcq.comparison.page import PageData, render_page
 from mlflow_mcq.comparison.traces import log_traces
 from mlflow_mcq.errors import SettingsError
 from mlflow_mcq.run_note import NOTE, with_section
-from mlflow_mcq.tracking import RunLog, capped, legal_names
+from mlflow_mcq.tracking import RunLog, capped, legal_names, run_beside
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -128,19 +127,10 @@ def _contrasted(arms: Sequence[StoredArm], force: bool, skip: bool = False) -> _
 
 @contextmanager
 def _own_run(baseline: StoredArm) -> Iterator[str]:
-    """A run beside the arms; under ``mlflow run`` the one that MLflow has opened.
-
-    Never a child of a run that is under way: MLflow folds those.
-    """
+    """A run beside the arms; under ``mlflow run`` the one that MLflow has opened."""
     home, name = baseline.run.info.experiment_id, f"comparison with {baseline.name}"
-    if "MLFLOW_RUN_ID" in os.environ:
-        opened = mlflow.start_run()
-    elif mlflow.active_run() is None:
-        opened = mlflow.start_run(experiment_id=home, run_name=name)
-    else:
-        made = MlflowClient().create_run(home, run_name=name, tags=resolve_tags())
-        opened = mlflow.start_run(run_id=made.info.run_id, nested=True)
-    with opened as run:
+    in_project = "MLFLOW_RUN_ID" in os.environ
+    with mlflow.start_run() if in_project else run_beside(home, name) as run:
         yield str(run.info.run_id)
 
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mlflow_mcq.comparison.arms import StoredArm
 from mlflow_mcq.diagnostics.arm import Alarm
 from mlflow_mcq.diagnostics.pair import PairFacts, judge_pair, pair_alarms
 from mlflow_mcq.errors import DataError
+from mlflow_mcq.graders.belief import WRONG_ON_PURPOSE
 from mlflow_mcq.statistics.intervals import Measured
 from mlflow_mcq.statistics.pairing import Pairs, align
 from mlflow_mcq.statistics.power import items_to_settle, minimum_detectable
-from mlflow_mcq.statistics.significance import holm, mcnemar_of, paired_bootstrap, sign_flip
+from mlflow_mcq.statistics.significance import holm, paired_bootstrap, significance
 
 __all__ = ["Contrast", "Settled", "contrast", "contrasts"]
 
 _log = logging.getLogger(__name__)
-_WRONG_ON_PURPOSE = "regex_naive"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def contrast(baseline: StoredArm, treatment: StoredArm, grader: str) -> Contrast
     parsed = {
         name: other
         for name, other in pairs.items()
-        if name != grader and name.startswith("regex_") and name != _WRONG_ON_PURPOSE
+        if name != grader and name.startswith("regex_") and name != WRONG_ON_PURPOSE
     }
     facts = judge_pair(main, baseline.facts, treatment.facts, parsed if grader == "judge" else {})
     alarms = tuple(pair_alarms(facts))
@@ -131,18 +131,9 @@ def contrast(baseline: StoredArm, treatment: StoredArm, grader: str) -> Contrast
 def _settled(pairs: Pairs, shift: Measured) -> Settled:
     bootstrap = paired_bootstrap(pairs)["accuracy_shift"]
     detectable, needed = minimum_detectable(shift), items_to_settle(shift)
-    mcnemar = mcnemar_of(pairs)
-    if mcnemar.mid_p is not None:
-        p = mcnemar.mid_p
-        return Settled(p, p, "McNemar, mid-p", bootstrap, detectable, needed)
-    flipped = sign_flip(pairs)
-    test = "sign flips by item, " + ("exact" if flipped.exact else "sampled")
-    return Settled(flipped.p_value, flipped.p_value, test, bootstrap, detectable, needed)
+    one = significance(pairs)
+    return Settled(one.p_value, one.p_value, one.test, bootstrap, detectable, needed)
 
 
 def _adjusted(one: Contrast, p_holm: float) -> Contrast:
-    s = one.settled
-    settled = Settled(s.p_value, p_holm, s.test, s.bootstrap, s.detectable, s.items_needed)
-    return Contrast(
-        one.baseline, one.treatment, one.grader, one.pairs, one.facts, one.alarms, settled
-    )
+    return replace(one, settled=replace(one.settled, p_holm=p_holm))

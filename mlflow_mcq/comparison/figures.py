@@ -1,4 +1,4 @@
-"""Pictures of a comparison. Made without pyplot, whose global state is the user's."""
+"""Pictures of a comparison."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from mlflow_mcq.canvas import COLOURS, MARKS, empty_figure, error_bars, shade_cells
 from mlflow_mcq.comparison.arms import StoredArm
 from mlflow_mcq.metrics import confusion
 from mlflow_mcq.orientations import letters_for
@@ -25,17 +26,13 @@ __all__ = [
     "verdicts_figure",
 ]
 
-# Okabe and Ito (2008): told apart by colour-blind readers and in grey print.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _VERDICT_COLOURS = {
     "CORRECT": "#009E73",
     "INCORRECT": "#D55E00",
     "OTHER": "#B3B3B3",
     "judge error": "#5C5C5C",
 }
-_MARKS = ("o", "s", "^", "D", "v", "P")
 _LONGEST_NAME = 28
-_MOST_NUMBERED = 12
 _MOST_IN_PARTS = 6
 _MOST_SIDE_BY_SIDE = 3
 
@@ -52,7 +49,7 @@ def forest_figure(deltas: pd.DataFrame, baseline: str) -> Figure:
     kept = mine[(mine["metric"] == "accuracy_shift") | (mine["metric"] == "accuracy_decided_shift")]
     if kept["arm"].nunique() > _MOST_IN_PARTS:
         kept = kept[kept["part"] == "all"]
-    figure = _figure(8.2, 1.4 + 0.24 * (len(kept) + kept["arm"].nunique()))
+    figure = empty_figure(8.2, 1.4 + 0.24 * (len(kept) + kept["arm"].nunique()))
     axes = figure.add_subplot()
     place, ticks = 0.0, {}
     # The first colour is the baseline's in every other picture.
@@ -92,20 +89,18 @@ def _forest_row(axes: Axes, row: dict[Any, Any], place: float, colour: str) -> N
 
 def orientations_figure(table: pd.DataFrame) -> Figure:
     """Accuracy by orientation: a line an arm, with intervals."""
-    figure = _figure(6.8, 3.9)
+    figure = empty_figure(6.8, 3.9)
     axes = figure.add_subplot()
     arms = list(dict.fromkeys(table["arm"]))
     for k, arm in enumerate(arms):
         rows = table[(table["arm"] == arm) & table["accuracy"].notna()]
-        value = rows["accuracy"].astype(float)
-        low, high = (rows[f"accuracy_{e}"].astype(float).fillna(value) for e in ("low", "high"))
         axes.errorbar(
             # Beside each other: intervals on one line hide each other.
             rows["orientation"] + (k - (len(arms) - 1) / 2) * 0.06,
-            value,
-            yerr=[(value - low).clip(lower=0), (high - value).clip(lower=0)],
+            rows["accuracy"].astype(float),
+            yerr=error_bars(rows["accuracy"], rows["accuracy_low"], rows["accuracy_high"]),
             color=COLOURS[k % len(COLOURS)],
-            marker=_MARKS[k % len(_MARKS)],
+            marker=MARKS[k % len(MARKS)],
             linewidth=2,
             capsize=3,
             label=_short(arm),
@@ -123,19 +118,18 @@ def orientations_figure(table: pd.DataFrame) -> Figure:
 def slots_figure(table: pd.DataFrame) -> Figure:
     """How often each slot is picked by each arm, and how often gold stands there."""
     arms, slots = list(dict.fromkeys(table["arm"])), sorted(set(table["slot"]))
-    figure = _figure(max(6.8, 0.9 * len(slots)), 3.9)
+    figure = empty_figure(max(6.8, 0.9 * len(slots)), 3.9)
     axes = figure.add_subplot()
     width = 0.8 / len(arms)
     for k, arm in enumerate(arms):
         rows = table[(table["arm"] == arm) & table["pick_rate"].notna()]
         at = rows["slot"] + (k - (len(arms) - 1) / 2) * width
         rate = rows["pick_rate"].astype(float)
-        low, high = (rows[f"pick_rate_{e}"].astype(float).fillna(rate) for e in ("low", "high"))
         axes.bar(
             at,
             rate,
             width * 0.92,
-            yerr=[(rate - low).clip(lower=0), (high - rate).clip(lower=0)],
+            yerr=error_bars(rate, rows["pick_rate_low"], rows["pick_rate_high"]),
             color=COLOURS[k % len(COLOURS)],
             error_kw={"capsize": 2, "linewidth": 1, "ecolor": axes.title.get_color()},
             label=_short(arm),
@@ -156,7 +150,7 @@ def slots_figure(table: pd.DataFrame) -> Figure:
 
 def verdicts_figure(table: pd.DataFrame) -> Figure:
     """What the answers of each arm are worth, as shares of its rows."""
-    figure = _figure(6.8, 1.5 + 0.42 * len(table))
+    figure = empty_figure(6.8, 1.5 + 0.42 * len(table))
     axes = figure.add_subplot()
     kinds = [name for name in _VERDICT_COLOURS if name in table]
     counts = table[kinds].to_numpy(dtype=float)
@@ -187,7 +181,7 @@ def confusions_figure(arms: Sequence[StoredArm], grader: str) -> Figure:
     across = min(len(arms), _MOST_SIDE_BY_SIDE)
     down = -(-len(arms) // across)
     width, height = 1.0 + 0.75 * n_columns, 1.2 + 0.6 * n_slots
-    figure = _figure(0.4 + across * width, 0.5 + down * height)
+    figure = empty_figure(0.4 + across * width, 0.5 + down * height)
     panels = figure.subplots(down, across, squeeze=False).ravel()
     letters = letters_for(n_slots)
     for axes, arm, table in zip(panels, arms, tables, strict=False):
@@ -207,7 +201,7 @@ def transitions_figure(table: pd.DataFrame) -> Figure:
     arms = list(dict.fromkeys(table["arm"]))
     across = min(len(arms), _MOST_SIDE_BY_SIDE)
     down = -(-len(arms) // across)
-    figure = _figure(1.0 + 3.9 * across, 0.6 + 2.9 * down)
+    figure = empty_figure(1.0 + 3.9 * across, 0.6 + 2.9 * down)
     panels = figure.subplots(down, across, squeeze=False).ravel()
     names = ["CORRECT", "INCORRECT", "OTHER"]
     for axes, arm in zip(panels, arms, strict=False):
@@ -223,11 +217,7 @@ def transitions_figure(table: pd.DataFrame) -> Figure:
 
 
 def _heat(axes: Axes, counts: Any, names: tuple[Sequence[str], Sequence[str]], title: str) -> None:
-    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    axes.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    for row, column in np.ndindex(counts.shape) if len(counts) <= _MOST_NUMBERED else ():
-        colour = "white" if shares[row, column] > 0.55 else "black"
-        axes.text(column, row, f"{counts[row, column]:,}", ha="center", va="center", color=colour)
+    shade_cells(axes, counts)
     axes.set_yticks(range(len(names[0])), names[0])
     axes.set_xticks(range(len(names[1])), names[1])
     axes.set_title(title, fontsize=10)
@@ -242,12 +232,3 @@ def _short(name: str) -> str:
     # A dollar would start a formula.
     name = name.replace("$", r"\$")
     return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
-
-
-def _figure(width: float, height: float) -> Figure:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(min(width, 24), min(height, 24)), dpi=130, layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure

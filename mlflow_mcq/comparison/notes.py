@@ -1,7 +1,7 @@
-"""Descriptions of runs: what MLflow shows above everything else, in Markdown.
+"""What the descriptions of a comparison and of its arms say, in Markdown.
 
-A description may hold the user's own words as well: ours stand between two marks, and only
-what is between them is ever replaced.
+How it gets into a description that may hold the user's own words as well is the business of
+`mlflow_mcq.run_note`.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from mlflow_mcq.datasets.draws import balanced_places, below, draw_for, shuffled
 from mlflow_mcq.datasets.pairs import Pair, Relations, pair_text, read_pairs
+from mlflow_mcq.draws import balanced_places, below, draw_for, shuffled
 from mlflow_mcq.errors import DataError, SettingsError
 
 __all__ = ["RESERVED_PAIRS", "analogy_items"]

@@ -12,7 +12,6 @@ A recipe names one where it would name a file, as a short text or with its argum
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import re
 from collections.abc import Callable, Mapping
@@ -24,7 +23,7 @@ import pandas as pd
 from mlflow_mcq.datasets.analogies import analogy_items
 from mlflow_mcq.datasets.nonsense import nonsense_items
 from mlflow_mcq.datasets.scheme import SCHEME
-from mlflow_mcq.errors import SettingsError
+from mlflow_mcq.errors import SettingsError, known_names
 
 __all__ = ["BUILDERS", "built_frame", "built_name", "located"]
 
@@ -67,10 +66,8 @@ def built_frame(source: object) -> pd.DataFrame:
     legal = inspect.signature(BUILDERS[name]).parameters
     for word in arguments:
         if word not in legal:
-            near = difflib.get_close_matches(word, legal, n=1, cutoff=0.5)
-            hint = f'Did you mean "{near[0]}"? ' if near else ""
             raise SettingsError(
-                f"data.{name}.{word}", "is unknown", possible=f"{hint}Known: {', '.join(legal)}."
+                f"data.{name}.{word}", "is unknown", possible=known_names(word, legal)
             )
     if name == "analogy" and not arguments.get("pairs"):
         raise SettingsError(

@@ -19,7 +19,7 @@ import pandas as pd
 from mlflow_mcq.datasets.answers import AnswerKey, Counting
 from mlflow_mcq.datasets.several_gold import SeveralGold, read_answers, under_policy
 from mlflow_mcq.errors import DataError
-from mlflow_mcq.orientations import letters_for
+from mlflow_mcq.orientations import MOST_SLOTS, letters_for
 from mlflow_mcq.records import Item
 from mlflow_mcq.settings import Columns
 
@@ -231,7 +231,7 @@ def _numbered(names: Sequence[str]) -> list[str]:
 def _letter_columns(names: Sequence[str]) -> tuple[str, ...]:
     known = set(names)
     # "NO" is a column of its own wherever not all of A to Z are options.
-    n_slots = 702 if known.issuperset(letters_for(26)) else 26
+    n_slots = MOST_SLOTS if known.issuperset(letters_for(26)) else 26
     letters = [name for name in letters_for(n_slots) if name in known]
     # A gap (A, B, D) would shift every later option: refused by the row reader.
     return tuple(letters) if letters[:2] == ["A", "B"] else ()

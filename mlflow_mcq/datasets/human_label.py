@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pandas as pd
-
 from mlflow_mcq.datasets.frame import Row
+from mlflow_mcq.datasets.layouts.layout import is_missing
 from mlflow_mcq.errors import DataError, SettingsError
 from mlflow_mcq.records import Verdict
 from mlflow_mcq.settings import Columns
@@ -53,7 +52,7 @@ def read_human_label(cell: object, who: str) -> Verdict | None:
         >>> read_human_label(" other", "row 3").value, read_human_label(None, "row 4")
         ('OTHER', None)
     """
-    if _missing(cell):
+    if _blank(cell):
         return None
     word = cell.strip().upper() if isinstance(cell, str) else ""
     if word not in Verdict.__members__:
@@ -77,7 +76,7 @@ def refuse_human_labels(rows: Sequence[Row], columns: Columns) -> None:
     column = label_column(rows[0].cells, columns)
     if column is None:
         return
-    found = [row.who for row in rows if not _missing(row.cells[column])]
+    found = [row.who for row in rows if not _blank(row.cells[column])]
     if found or columns.human_label is not None:
         raise SettingsError(
             "columns.human_label",
@@ -87,8 +86,5 @@ def refuse_human_labels(rows: Sequence[Row], columns: Columns) -> None:
         )
 
 
-def _missing(cell: object) -> bool:
-    if isinstance(cell, str):
-        return not cell.strip()
-    scalar: Any = cell
-    return cell is None or (pd.api.types.is_scalar(cell) and bool(pd.isna(scalar)))
+def _blank(cell: object) -> bool:
+    return is_missing(cell) or (isinstance(cell, str) and not cell.strip())

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
+from mlflow_mcq.draws import below
 from mlflow_mcq.records import Item
 from mlflow_mcq.reliability import wilson
 
@@ -183,7 +184,7 @@ def _found(items: Sequence[Item], seed: int) -> list[bool]:
         for i in test:
             scores = whole[starts[i] : starts[i + 1]]
             best = np.flatnonzero(scores >= scores.max() - 1e-12)
-            hits[i] = int(best[int(draw.random() * len(best))]) in items[i].golds
+            hits[i] = int(best[below(len(best), draw)]) in items[i].golds
     return hits
 
 

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from mlflow_mcq.datasets.draws import balanced_places, below, draw_for, shuffled
+from mlflow_mcq.chance import NONSENSE
+from mlflow_mcq.draws import balanced_places, below, draw_for, shuffled
 from mlflow_mcq.errors import DataError, SettingsError
 
 __all__ = ["MOST_OPTION_WORDS", "MOST_QUESTION_WORDS", "nonsense_items"]
@@ -80,7 +81,7 @@ def nonsense_items(
             "question": [question for question, _ in rows],
             "options": [texts for _, texts in rows],
             "answer": golds,
-            "probe": "nonsense",
+            "probe": NONSENSE,
         }
     )
 

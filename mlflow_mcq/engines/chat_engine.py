@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from mlflow_mcq.doors import Chat
 from mlflow_mcq.errors import ModelError
@@ -32,8 +32,6 @@ class ChatEngine:
 
     Args:
         chat: The model.
-        on_error: Told of each failed row as it comes, for example to count it on a
-            progress bar; the error is raised at the end all the same.
 
     Attributes:
         fingerprint: Of the chat.
@@ -41,12 +39,11 @@ class ChatEngine:
         spent: What its rows have taken so far.
     """
 
-    def __init__(self, chat: Chat, on_error: Callable[[Request, str], None] | None = None) -> None:
+    def __init__(self, chat: Chat) -> None:
         self.chat = chat
         self.fingerprint: str = chat.fingerprint
         self.speaks_chat: bool = chat.speaks_chat
         self.spent = Spent()
-        self._on_error = on_error
 
     def generate(self, requests: Sequence[Request], decoding: Decoding) -> Iterator[Generation]:
         """Yield answers as they come; a row without one carries the reason.
@@ -65,8 +62,6 @@ class ChatEngine:
             request = requests[place]
             if reply.text is None:
                 failed.append((request, reply.error or "no text"))
-                if self._on_error is not None:
-                    self._on_error(*failed[-1])
             yield self._generation(request, reply)
         for place in sorted(waiting):
             failed.append((requests[place], "the chat never answered"))

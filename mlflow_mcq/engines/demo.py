@@ -20,7 +20,7 @@ from typing import Any
 
 from mlflow_mcq.cache_home import cache_home
 from mlflow_mcq.engines.local import load_weights
-from mlflow_mcq.errors import ModelError
+from mlflow_mcq.errors import ModelError, known_names
 
 __all__ = ["DEMO_NAMES", "resolve_weights"]
 
@@ -56,7 +56,7 @@ def resolve_weights(name: str) -> str:
     if not name.startswith("demo:"):
         return name
     if name not in DEMO_NAMES:
-        raise ModelError("model", "is no demo model", name, f"Known: {', '.join(DEMO_NAMES)}.")
+        raise ModelError("model", "is no demo model", name, known_names(name, DEMO_NAMES))
     cache = cache_home()
     folder = cache / _FOLDER
     if not folder.is_dir():

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mlflow_mcq.engines.vector_cache import VectorCache
 from mlflow_mcq.engines.weights import weights_fingerprint
-from mlflow_mcq.errors import ModelError
+from mlflow_mcq.errors import ModelError, known_names
 
 __all__ = ["DEMO_ENCODERS", "SentenceEmbedder", "resolve_encoder"]
 
@@ -41,7 +41,7 @@ def resolve_encoder(name: str) -> str:
     if not name.startswith("demo:"):
         return name
     if name not in DEMO_ENCODERS:
-        known = f"Known: {', '.join(DEMO_ENCODERS)}."
+        known = known_names(name, DEMO_ENCODERS)
         raise ModelError(_WHO, "is no demo encoder", name, known)
     # Found, not imported: only its data is wanted, and importing runs a stranger's code.
     spec = importlib.util.find_spec(DEMO_ENCODERS[name])

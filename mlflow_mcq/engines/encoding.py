@@ -6,6 +6,7 @@ from typing import Any
 
 from mlflow_mcq.errors import ModelError
 from mlflow_mcq.records import Conversation, Message
+from mlflow_mcq.said import as_dicts
 
 __all__ = ["encode"]
 
@@ -49,10 +50,9 @@ def _rendered(tokenizer: Any, messages: tuple[Message, ...], thinking: bool | No
     switch = {} if thinking is None else {"enable_thinking": thinking}
 
     def render(messages: tuple[Message, ...]) -> str:
-        said = [{"role": m.role, "content": m.content} for m in messages]
         return str(
             tokenizer.apply_chat_template(
-                said, tokenize=False, add_generation_prompt=True, **switch
+                as_dicts(messages), tokenize=False, add_generation_prompt=True, **switch
             )
         )
 

@@ -9,6 +9,7 @@ from mlflow_mcq.engines.http_client import HttpClient
 from mlflow_mcq.engines.openai_chat import OpenAIChat, request_options
 from mlflow_mcq.errors import SettingsError
 from mlflow_mcq.records import Decoding, Message, Query
+from mlflow_mcq.said import as_dicts
 
 __all__ = ["EndpointChat", "at_gateway"]
 
@@ -60,7 +61,7 @@ class EndpointChat(OpenAIChat):
         messages = (Message("user", said),) if isinstance(said, str) else said
         # No model: the gateway knows which one it is, and refuses to be told.
         body = {
-            "messages": [{"role": m.role, "content": m.content} for m in messages],
+            "messages": as_dicts(messages),
             **request_options(decoding, query.seed),
             **more,
         }

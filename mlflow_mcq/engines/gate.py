@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mlflow_mcq.engines.weights import forward_names
+from mlflow_mcq.engines.weights import forward_names, text_config
 
-__all__ = ["refusal"]
+__all__ = ["refusal", "sees_all_before"]
 
 
 def refusal(model: Any, longest: int) -> str:
@@ -29,14 +29,23 @@ def refusal(model: Any, longest: int) -> str:
         >>> refusal(Encoder(), 100)
         'an encoder reads the prompt'
     """
-    config = getattr(model, "config", None)
-    if config is None:
+    text = text_config(model)
+    if text is None:
         return "the model has no configuration"
-    text = config.get_text_config() if hasattr(config, "get_text_config") else config
     for found in (*(rule(text) for rule in _CONFIG_RULES), _rope(text, longest)):
         if found:
             return found
     return next((found for rule in _MODEL_RULES if (found := rule(model))), "")
+
+
+def sees_all_before(model: Any) -> bool:
+    """Whether each token of a model weighs all before it, as far as its configuration says.
+
+    Where it does not, the keys and values of a beginning are not those that the model would
+    have kept itself.
+    """
+    text = text_config(model)
+    return not any(rule(text) for rule in (_window, _layers, _chunks))
 
 
 def _encoder(config: Any) -> str:

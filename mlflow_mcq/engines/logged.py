@@ -12,8 +12,9 @@ from mlflow_mcq.engines.local import LocalChat
 from mlflow_mcq.engines.pyfunc import answer_text
 from mlflow_mcq.errors import ModelError
 from mlflow_mcq.records import Conversation, Decoding, Query, Reply
+from mlflow_mcq.said import as_dicts
 
-__all__ = ["PyfuncChat", "logged_chat"]
+__all__ = ["PyfuncChat", "logged_chat", "pipeline_chat"]
 
 
 def logged_chat(uri: str, batch_size: int = 8) -> Chat:
@@ -36,15 +37,29 @@ def logged_chat(uri: str, batch_size: int = 8) -> Chat:
     origin = str(getattr(model, "model_id", None) or model.metadata.model_uuid)
     if "transformers" not in (model.metadata.flavors or {}):
         return PyfuncChat(model, origin)
-    pipeline = model.get_raw_model()
-    inner, tokenizer = getattr(pipeline, "model", None), getattr(pipeline, "tokenizer", None)
-    if tokenizer is None or not callable(getattr(inner, "generate", None)):
+    return pipeline_chat(model.get_raw_model(), f"model {uri!r}", batch_size, origin)
+
+
+def pipeline_chat(pipeline: Any, who: str, batch_size: int, origin: str) -> LocalChat:
+    """The language model inside a transformers pipeline that MLflow has logged.
+
+    Args:
+        pipeline: What `mlflow.transformers` stores.
+        who: Names it in errors.
+        batch_size: Rows at a time.
+        origin: Name of the logged model, which never changes; empty where it is not known.
+
+    Raises:
+        ModelError: It holds no language model.
+    """
+    model, tokenizer = getattr(pipeline, "model", None), getattr(pipeline, "tokenizer", None)
+    if tokenizer is None or not callable(getattr(model, "generate", None)):
         raise ModelError(
-            f"model {uri!r}",
-            "must be a text-generation model with its tokenizer",
+            who,
+            "the logged transformers model must be a text-generation model with its tokenizer",
             type(pipeline).__name__,
         )
-    chat = LocalChat(inner, tokenizer, batch_size=batch_size)
+    chat = LocalChat(model, tokenizer, batch_size=batch_size)
     chat.origin = origin
     return chat
 
@@ -78,9 +93,7 @@ class PyfuncChat:
     def _answer(self, content: Conversation) -> Reply:
         import pandas as pd
 
-        cell: Any = content
-        if not isinstance(content, str):
-            cell = [{"role": m.role, "content": m.content} for m in content]
+        cell: Any = content if isinstance(content, str) else as_dicts(content)
         frame = pd.DataFrame({"prompt": pd.Series([cell], dtype=object)})
         try:
             text = _text(self._predict(frame))

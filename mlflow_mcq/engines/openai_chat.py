@@ -19,6 +19,7 @@ from mlflow_mcq.engines.pace import Breaker, CallError, Pace
 from mlflow_mcq.engines.replies import read_completion, redacted, told
 from mlflow_mcq.errors import SettingsError
 from mlflow_mcq.records import DOWN, Decoding, Query, Reply
+from mlflow_mcq.said import as_dicts
 from mlflow_mcq.settings import shown_url
 
 __all__ = ["OpenAIChat", "request_options"]
@@ -220,7 +221,7 @@ class OpenAIChat:
         options = {"model": self.model, **request_options(decoding, query.seed), **more}
         if isinstance(query.content, str):
             return await client.post("completions", {"prompt": query.content, **options})
-        messages = [{"role": m.role, "content": m.content} for m in query.content]
+        messages = as_dicts(query.content)
         return await client.post("chat/completions", {"messages": messages, **options})
 
     @asynccontextmanager

@@ -23,7 +23,7 @@ from mlflow_mcq.local_settings import LocalSettings
 from mlflow_mcq.ranks import chunk_ends
 from mlflow_mcq.records import Decoding, Query, Reply
 
-__all__ = ["PooledChat", "WorkerPool"]
+__all__ = ["PooledChat", "WorkerPool", "shown_error"]
 
 _ROWS_TOGETHER = 4
 """Rows of one item stand one behind the other: chunks end after so many at least."""

@@ -13,6 +13,8 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
+from mlflow_mcq.engines.gate import sees_all_before
+from mlflow_mcq.engines.prefix_tree import common
 from mlflow_mcq.engines.weights import cache_name
 
 __all__ = ["SharedPrefix", "families", "shared_length"]
@@ -34,10 +36,8 @@ def shared_length(rows: Sequence[Sequence[int]]) -> int:
     if len(rows) < 2:
         return 0
     # What the first and the last row in sorted order share, all rows between them share.
-    low, high = min(map(list, rows)), max(map(list, rows))
-    pairs = enumerate(zip(low, high, strict=False))
-    common = next((place for place, (one, other) in pairs if one != other), len(low))
-    return min(common, min(map(len, rows)) - 1)
+    of_all = common(min(map(list, rows)), max(map(list, rows)))
+    return min(of_all, min(map(len, rows)) - 1)
 
 
 def families(rows: Sequence[Sequence[int]]) -> list[list[int]]:
@@ -82,7 +82,7 @@ class SharedPrefix:
         length = shared_length(rows)
         self.ids: list[int] = []
         self._cache: Any = None
-        if length >= _WORTH_IT and _plain_attention(model):
+        if length >= _WORTH_IT and sees_all_before(model):
             self._read(model, list(rows[0][:length]))
 
     def _read(self, model: Any, ids: list[int]) -> None:
@@ -102,15 +102,6 @@ class SharedPrefix:
         cache = copy.deepcopy(self._cache)
         cache.batch_repeat_interleave(n_rows)
         return {cache_name(model): cache}
-
-
-def _plain_attention(model: Any) -> bool:
-    config = getattr(model, "config", None)
-    config = getattr(config, "get_text_config", lambda: config)()
-    kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
-    window = getattr(config, "sliding_window", None)
-    used = window is not None and getattr(config, "use_sliding_window", True)
-    return kinds == {"full_attention"} and not used
 
 
 def _plain_cache(cache: Any, length: int) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from mlflow_mcq.engines.local import LocalChat
 from mlflow_mcq.engines.memory import free_memory
 from mlflow_mcq.engines.prefix_tree import common
+from mlflow_mcq.engines.weights import text_config
 from mlflow_mcq.errors import ModelError
 from mlflow_mcq.records import Conversation, Decoding, Query
 
@@ -130,8 +131,7 @@ def _row_bytes(chat: LocalChat, n_columns: int) -> int | None:
     # Imports torch: counting alone must not wait for that.
     from mlflow_mcq.engines.slab import token_bytes
 
-    config = chat.model.config.get_text_config()
     try:
-        return n_columns * token_bytes(config, int(chat.model.dtype.itemsize))
+        return n_columns * token_bytes(text_config(chat.model), int(chat.model.dtype.itemsize))
     except AttributeError:
         return None  # recurrent models keep a state instead

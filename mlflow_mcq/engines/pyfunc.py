@@ -7,7 +7,8 @@ from typing import Any
 
 from mlflow_mcq.engines.chat_engine import row_name
 from mlflow_mcq.errors import ModelError
-from mlflow_mcq.records import Conversation, Decoding, Generation, Reply, Request
+from mlflow_mcq.records import Conversation, Decoding, Generation, Message, Reply, Request
+from mlflow_mcq.said import as_dicts
 
 __all__ = ["OUTPUT_COLUMNS", "CallableEngine", "answer_text", "is_raw_transformers"]
 
@@ -121,9 +122,7 @@ class CallableEngine:
             raise ModelError(
                 "function", f"takes texts; {row_name(request)} is chat messages", content
             )
-        if isinstance(content, str):
-            return [{"role": "user", "content": content}]
-        return [{"role": m.role, "content": m.content} for m in content]
+        return as_dicts((Message("user", content),) if isinstance(content, str) else content)
 
 
 def _rows_name(batch: Sequence[Request]) -> str:

@@ -14,6 +14,7 @@ __all__ = [
     "forward_names",
     "longest_text",
     "take_weight",
+    "text_config",
     "weights_fingerprint",
     "weights_origin",
 ]
@@ -24,11 +25,18 @@ _SAMPLES = 64
 _NOT_IDENTITY = ("_name_or_path", "transformers_version")
 
 
+def text_config(model: Any) -> Any:
+    """The part of a model's configuration that is of text; None where it has none at all.
+
+    A model that also sees pictures keeps it one step down.
+    """
+    config: Any = getattr(model, "config", None)
+    return config.get_text_config() if hasattr(config, "get_text_config") else config
+
+
 def longest_text(model: Any) -> int | None:
     """Most tokens, prompt and answer together, that a model has positions for."""
-    config = model.config
-    text = config.get_text_config() if hasattr(config, "get_text_config") else config
-    limit = getattr(text, "max_position_embeddings", None)
+    limit = getattr(text_config(model), "max_position_embeddings", None)
     return limit if isinstance(limit, int) and limit > 0 else None
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-__all__ = ["ArmResult", "headline"]
+from mlflow_mcq.graders.belief import by_belief
 
-_FIRST = ("judge", "similarity", "analogy", "regex_bounded")
+__all__ = ["ArmResult"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,18 +43,13 @@ class ArmResult:
     @property
     def graders(self) -> list[str]:
         """Who read it, the most believed first."""
-        found = list(dict.fromkeys(self.rows["grader"])) if "grader" in self.rows else []
-        return sorted(found, key=lambda n: _FIRST.index(n) if n in _FIRST else len(_FIRST))
+        return by_belief(dict.fromkeys(self.rows["grader"]) if "grader" in self.rows else ())
+
+    @property
+    def main_grader(self) -> str | None:
+        """The one whose reading stands for the arm; None where nobody has read it."""
+        return next(iter(self.graders), None)
 
     def read_by(self, grader: str) -> pd.DataFrame:
         """The rows of one grader."""
         return self.rows[self.rows["grader"] == grader]
-
-
-def headline(arm: ArmResult) -> str | None:
-    """The reader whose number stands for an arm: the judge where there is one.
-
-    Where there is none: similarity, then the analogy match, then the regex that knows where
-    a letter stands alone.
-    """
-    return next(iter(arm.graders), None)

@@ -12,7 +12,7 @@ from mlflow_mcq.metrics import Summary
 from mlflow_mcq.statistics.intervals import Measured, difference, ratio, undefined
 from mlflow_mcq.statistics.paired import accuracy_shift
 from mlflow_mcq.statistics.pairing import align
-from mlflow_mcq.statistics.significance import holm
+from mlflow_mcq.statistics.significance import holm, significance
 
 __all__ = ["arm_numbers", "arms_table", "attack_gap", "seconds_of"]
 
@@ -47,7 +47,8 @@ def arm_numbers(arms: Sequence[ArmResult], baseline: str | None = None) -> dict[
       points, as papers print it: 100 times ``recall_std``.
     * ``<grader>/attack_gap``: `attack_gap`, for an arm that names its original.
     * ``<grader>/accuracy_shift``: less the baseline's, on the rows that both have, with
-      ``accuracy_shift_p`` adjusted over all arms (Holm).
+      ``accuracy_shift_p``, tested as `mlflow_mcq.compare` does and adjusted over all arms
+      (Holm): one difference has one p value, wherever it stands.
 
     Args:
         arms: Of one comparison.
@@ -147,7 +148,7 @@ def _add_shifts(
             # Two arms may show no item in one order: gold moved, or other data.
             shift = accuracy_shift(pairs) if pairs.n_pairs else undefined("0 rows in both arms")
             numbers[arm.name].measured({f"{grader}/accuracy_shift": shift})
-            if shift.p_value is not None:
-                p_values[arm.name] = shift.p_value
+            if pairs.n_pairs:
+                p_values[arm.name] = significance(pairs).p_value
         for name, p_value in holm(p_values).items():
             numbers[name].values[f"{grader}/accuracy_shift_p"] = p_value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 
-from mlflow_mcq.experiment.arm_result import ArmResult, headline
+from mlflow_mcq.experiment.arm_result import ArmResult
 from mlflow_mcq.experiment.arm_rows import seconds_of
 from mlflow_mcq.metrics import Summary
 from mlflow_mcq.statistics.intervals import Measured, undefined
@@ -52,7 +52,7 @@ def _add_by_protocol(summary: Summary, arms: Sequence[ArmResult]) -> None:
     by_protocol: dict[str, dict[str, list[float]]] = {}
     readers: dict[str, set[str]] = {}
     for arm in arms:
-        reader = headline(arm)
+        reader = arm.main_grader
         accuracy = arm.metrics.get(f"{reader}/accuracy")
         if reader is not None and accuracy is not None:
             by_protocol.setdefault(arm.protocol, {}).setdefault(arm.model, []).append(accuracy)

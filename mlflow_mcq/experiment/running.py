@@ -24,7 +24,7 @@ from mlflow_mcq.settings import Settings
 from mlflow_mcq.statistics.pairing import with_order
 from mlflow_mcq.stored_run import stored_table
 
-__all__ = ["arm_settings", "experiment_id", "read_again", "run_arm"]
+__all__ = ["arm_settings", "experiment_id", "handle_of", "read_again", "run_arm"]
 
 _GRADES = [
     "row_id", "item_id", "protocol", "orientation", "repeat", "grader", "verdict", "choice",

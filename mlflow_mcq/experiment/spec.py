@@ -15,6 +15,8 @@ from pydantic import (
 )
 
 from mlflow_mcq.comparison.arms import TRACE_ROWS
+from mlflow_mcq.errors import known_names
+from mlflow_mcq.faults import first_fault
 from mlflow_mcq.local_settings import LocalSettings, read_local
 
 __all__ = ["ArmSpec", "Evaluators", "Model", "Recipe", "RegradeSpec", "RemoteSpec", "shown_model"]
@@ -54,10 +56,9 @@ def _remote(model: Mapping[str, Any]) -> RemoteSpec:
     try:
         return RemoteSpec.model_validate(dict(model))
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise ValueError(
-            f"{first['loc'][0]}: {first['msg'][0].lower()}{first['msg'][1:]}"
-        ) from None
+        fault = first_fault(error)
+        hint = known_names(fault.name, RemoteSpec.model_fields) if fault.kind == "unknown" else ""
+        raise ValueError(f"{fault.where[0]}: {fault.rule}. {hint}".rstrip(". ")) from None
 
 
 Model = str | RemoteSpec | LocalSettings

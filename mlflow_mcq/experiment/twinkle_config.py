@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mlflow_mcq.errors import SettingsError
+from mlflow_mcq.errors import SettingsError, known_names
 
 __all__ = ["KEY_VARIABLE", "is_twinkle", "recipe_of_twinkle"]
 
@@ -138,7 +138,7 @@ def _method(evaluation: Mapping[str, Any]) -> dict[str, Any]:
             f"{_WHO}, evaluation_method",
             "is none of those for multiple choice",
             method,
-            f"Known: {', '.join(_METHODS)}.",
+            known_names(str(method), _METHODS),
         )
     return dict(_METHODS[method])
 

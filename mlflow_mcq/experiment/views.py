@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from mlflow_mcq.experiment.arm_result import ArmResult, headline
+from mlflow_mcq.experiment.arm_result import ArmResult
 from mlflow_mcq.statistics.intervals import Measured, ratio
 from mlflow_mcq.statistics.one_arm import accuracies
 from mlflow_mcq.statistics.rows import NONE, Rows, rows_of
@@ -120,7 +120,7 @@ def temperature_table(arms: Sequence[ArmResult]) -> pd.DataFrame:
     """
     points = []
     for arm in arms:
-        reader = headline(arm)
+        reader = arm.main_grader
         point: dict[str, object] = {
             "arm": arm.name,
             "model": arm.model,

@@ -14,11 +14,9 @@ from mlflow_mcq.genai.row import row_of
 from mlflow_mcq.orientations import DEFAULT_SCHEME
 from mlflow_mcq.pipeline import generate, requests_for
 from mlflow_mcq.protocols import Protocol, prompt_family
-from mlflow_mcq.settings import READERS, Settings, read_settings
+from mlflow_mcq.settings import OF_DATA, READERS, Settings, read_settings
 
 __all__ = ["answered_rows", "rotated"]
-
-_DATA = {"columns", "several_gold", "layout", "on_bad_rows", "limit", "shard"}
 
 
 def rotated(
@@ -91,5 +89,5 @@ def _requests(
 
 def _told(settings: Settings) -> dict[str, Any]:
     """What decided the prompts, as far as it was set; examples and data stay where they are."""
-    kept = settings.model_fields_set - READERS - _DATA - {"few_shot"}
+    kept = settings.model_fields_set - READERS - OF_DATA - {"few_shot"}
     return settings.model_dump(mode="json", include=kept)

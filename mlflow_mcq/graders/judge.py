@@ -16,13 +16,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mlflow_mcq.doors import Chat
+from mlflow_mcq.draws import lot
 from mlflow_mcq.graders.budget import SPENT
 from mlflow_mcq.graders.judge_reply import JudgeReading
 from mlflow_mcq.graders.missing import no_answer
 from mlflow_mcq.graders.seat import Seat, seats_of
-from mlflow_mcq.graders.strict import read_strict
-from mlflow_mcq.graders.strict_set import read_strict_set
-from mlflow_mcq.graders.thought import sent_text
+from mlflow_mcq.graders.strict_row import read_strict_row
 from mlflow_mcq.graders.usage import Usage
 from mlflow_mcq.graders.votes import Vote, counted
 from mlflow_mcq.judge_settings import JudgeSettings
@@ -30,9 +29,8 @@ from mlflow_mcq.records import Conversation, Generation, Grade, Reply, Verdict
 
 __all__ = ["JudgeCheck", "JudgeGrader"]
 
-_CUT = "length"
 _HINTS = {
-    _CUT: "the reply was cut; raise judge.max_tokens",
+    "length": "the reply was cut; raise judge.max_tokens",
     "content_filter": "the server's filter withheld the reply",
 }
 _LONGEST_EVIDENCE = 20_000
@@ -155,7 +153,7 @@ class JudgeGrader:
                 resumed run checks the same ones.
         """
         settled = [g for g in grades if g.reason == "strict" and g.choices]
-        settled.sort(key=lambda grade: _lot(grade.generation, seed))
+        settled.sort(key=lambda grade: lot(seed, *grade.generation.key))
         # Rows that a spent budget leaves out say nothing about the judge.
         a_row = sum(seat.settings.votes for seat in self.seats)
         wanted = self.settings.check_rows * a_row
@@ -176,20 +174,7 @@ class JudgeGrader:
     def _without_judge(self, generation: Generation) -> Grade | None:
         """The grade of a row that needs no judge, or None."""
         missing = no_answer(generation, self.name)
-        if missing is not None:
-            return missing
-        prompt, reply = generation.prompt, generation.reply
-        cut = reply.finish_reason == _CUT
-        sent = sent_text(generation)
-        read = read_strict_set if prompt.item.takes_all else read_strict
-        reading = read(reply.text, prompt.shown, prompt.labels, sent, cut)
-        if reading.slots:
-            return Grade.of_choices(
-                generation, self.name, _options(generation, reading.slots), reading.reason
-            )
-        if reading.reason == "empty" and cut:
-            return Grade.unread(generation, self.name, "truncated")
-        return Grade.unread(generation, self.name, reading.reason) if reading.settled else None
+        return missing or read_strict_row(generation, self.name)
 
     def _ask(self, generations: Sequence[Generation]) -> Iterator[Grade]:
         """Collect the votes on each row, and grade it as soon as the last one is in."""
@@ -246,11 +231,6 @@ def _evidence(raw: str) -> str:
 
 def _options(row: Generation, slots: Sequence[int]) -> tuple[int, ...]:
     return tuple(row.prompt.orientation.order[slot] for slot in slots)
-
-
-def _lot(generation: Generation, seed: int) -> bytes:
-    key = json.dumps([seed, *generation.key], ensure_ascii=True)
-    return hashlib.sha256(key.encode()).digest()
 
 
 def _fingerprint(seats: Sequence[Seat]) -> str:

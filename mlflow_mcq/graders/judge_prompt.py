@@ -28,10 +28,10 @@ from mlflow_mcq.graders.judge_wording import (
     NO_LETTERS,
     OBJECT_CUE,
     OBJECTS,
+    OPTIONS_UNSEEN,
     ORDER,
     REPLY,
     RULES,
-    UNSEEN,
     Asked,
     Shape,
 )
@@ -168,7 +168,7 @@ def _ask(case: _Case, form: _Form) -> str:
     mark = _mark(question, *shown, reply)
     parts = [question, option_lines(shown, page.labels)]
     if not page.lettered:
-        parts.append(UNSEEN if case.unseen else NO_LETTERS)
+        parts.append(OPTIONS_UNSEEN if case.unseen else NO_LETTERS)
     if page.shuffled:
         parts.append(ORDER.replace("{seen}", ", ".join(page.seen)))
     parts.append("\n".join([REPLY, mark, reply, mark]))
@@ -197,7 +197,7 @@ def _mark(*data: str) -> str:
 
 def _version() -> str:
     """Twelve hex digits over every wording, rendered: any change of it is a new judge."""
-    digest = hashlib.sha256(f"{HARMLESS_VERSION}{UNSEEN}".encode())
+    digest = hashlib.sha256(f"{HARMLESS_VERSION}{OPTIONS_UNSEEN}".encode())
     shapes: tuple[Shape, ...] = ("extract", "direct")
     switch = (True, False)
     for shape, chat, rationale, asked in product(shapes, switch, switch, ASKED):

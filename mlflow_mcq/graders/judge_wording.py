@@ -18,6 +18,7 @@ __all__ = [
     "NO_LETTER_WHY",
     "OBJECTS",
     "OBJECT_CUE",
+    "OPTIONS_UNSEEN",
     "ORDER",
     "REPLY",
     "RULES",
@@ -96,7 +97,7 @@ NO_LETTERS = (
     "The candidate saw these options WITHOUT letters; the letters are for you only, so a bare "
     "letter in the reply names no option."
 )
-UNSEEN = (
+OPTIONS_UNSEEN = (
     "The candidate saw the question only and NOT these options; the letters are for you only. "
     "It chose the option that its own words name or paraphrase unmistakably."
 )

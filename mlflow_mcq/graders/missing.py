@@ -6,8 +6,6 @@ from mlflow_mcq.records import Generation, Grade
 
 __all__ = ["asks_for_sets", "no_answer"]
 
-_TOO_LONG = "prompt_too_long"
-
 
 def no_answer(generation: Generation, grader: str) -> Grade | None:
     """The grade of a generation that was never made; None where there is a text.
@@ -24,8 +22,8 @@ def no_answer(generation: Generation, grader: str) -> Grade | None:
         (None, 'no generation: timeout')
     """
     reply = generation.reply
-    if reply.finish_reason == _TOO_LONG:
-        return Grade.unread(generation, grader, _TOO_LONG)
+    if reply.too_long:
+        return Grade.unread(generation, grader, reply.finish_reason)
     if reply.error is not None:
         return Grade.failed(generation, grader, f"no generation: {reply.error}")
     return None

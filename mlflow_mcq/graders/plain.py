@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from numbers import Integral
 from typing import Any
 
 from mlflow_mcq.doors import Grader
-from mlflow_mcq.errors import DataError, ModelError, SettingsError
+from mlflow_mcq.errors import DataError, ModelError, SettingsError, known_names
 from mlflow_mcq.graders.regex import ALL_REGEX_GRADERS
-from mlflow_mcq.graders.strict import label_names, read_strict
-from mlflow_mcq.graders.strict_set import read_strict_set
-from mlflow_mcq.graders.thought import sent_text
+from mlflow_mcq.graders.strict import label_names
+from mlflow_mcq.graders.strict_row import read_strict_row
 from mlflow_mcq.records import (
     Generation,
     Grade,
@@ -166,12 +164,8 @@ def _grades(
         return [_strictly(generation) for generation in generations]
     if isinstance(grader, str):
         if grader not in ALL_REGEX_GRADERS:
-            names = ["strict", *ALL_REGEX_GRADERS]
-            near = get_close_matches(grader, names, 1)
-            hint = f"Did you mean {near[0]}? " if near else ""
-            raise SettingsError(
-                "grader", "no grader has this name", grader, f"{hint}Known: {', '.join(names)}."
-            )
+            known = known_names(grader, ["strict", *ALL_REGEX_GRADERS])
+            raise SettingsError("grader", "no grader has this name", grader, known)
         grader = ALL_REGEX_GRADERS[grader]
     if blind and getattr(getattr(grader, "settings", None), "shape", "") == "direct":
         raise SettingsError(
@@ -186,15 +180,9 @@ def _grades(
 
 
 def _strictly(generation: Generation) -> PlainGrade:
-    prompt = generation.prompt
-    read = read_strict_set if prompt.item.takes_all else read_strict
-    reading = read(generation.text, prompt.shown, prompt.labels, sent_text(generation))
-    if not reading.slots:
-        # Abstaining is not OTHER: the answer may be there, for somebody who can read.
-        verdict = Verdict.OTHER if reading.settled else None
-        return PlainGrade(None, verdict, reading.reason or ABSTAINS)
-    choices = [prompt.orientation.order[slot] for slot in reading.slots]
-    return _plain(Grade.of_choices(generation, "strict", choices, reading.reason))
+    settled = read_strict_row(generation, "strict")
+    # Abstaining is not OTHER: the answer may be there, for somebody who can read.
+    return PlainGrade(None, None, ABSTAINS) if settled is None else _plain(settled)
 
 
 def _plain(one: Grade) -> PlainGrade:

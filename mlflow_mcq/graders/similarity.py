@@ -161,7 +161,7 @@ class SimilarityGrader:
 
 def _look(generation: Generation) -> _Row:
     """Extract the span, and settle what needs no vector."""
-    prompt, cut = generation.prompt, generation.reply.finish_reason == "length"
+    prompt = generation.prompt
     answer = visible_answer(generation)
     if answer.unfinished or not answer.text.strip():
         return _Row(generation, None, None, "unfinished_thought" if answer.unfinished else "empty")
@@ -185,13 +185,13 @@ def _look(generation: Generation) -> _Row:
         return replace(row, reason="unclear_label" if prompt.labels else "letter_without_labels")
     if _NUMBER.fullmatch(span.text) and not _holds_number(prompt.item.options, span.text):
         return replace(row, reason="unlisted_number")
-    return replace(row, reason="truncated") if cut and span.level == 4 else row
+    return replace(row, reason="truncated") if generation.reply.cut and span.level == 4 else row
 
 
 def _strictly(text: str, row: _Row) -> _Row | None:
     """The row settled by the strict rule; None where that abstains."""
-    prompt, cut = row.generation.prompt, row.generation.reply.finish_reason == "length"
-    reading = read_strict(text, prompt.shown, prompt.labels, cut=cut)
+    prompt, reply = row.generation.prompt, row.generation.reply
+    reading = read_strict(text, prompt.shown, prompt.labels, cut=reply.cut)
     if reading.slot is not None and row.span is not None:
         how = "label" if row.letter else "similarity"
         choice = prompt.orientation.order[reading.slot]

@@ -1,18 +1,17 @@
-"""The spot check of a regex: a hundred rows against the judge, and the five-percent rule."""
+"""The spot check of a regex: a hundred rows against the judge.
+
+How much may be misread is a rule of `mlflow_mcq.diagnostics.arm`.
+"""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mlflow_mcq.draws import lot
 from mlflow_mcq.records import Grade, Verdict
 
-__all__ = ["LIMIT", "SpotCheck", "spot_check"]
-
-LIMIT = 0.05
-"""Above this share of misread rows a parser is not fit to be reported alone."""
+__all__ = ["SpotCheck", "spot_check"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +36,6 @@ class SpotCheck:
     def rate(self) -> float | None:
         """Share of wrong and coerced rows, in [0, 1]; low is good; None without rows."""
         return (self.n_wrong_letter + self.n_coerced_other) / self.n if self.n else None
-
-    @property
-    def over_limit(self) -> bool:
-        """Whether more than five percent are misread; False without rows."""
-        return self.rate is not None and self.rate > LIMIT
 
 
 def spot_check(
@@ -69,7 +63,7 @@ def spot_check(
         for grade in judge_grades
         if _names_or_other(grade) and grade.generation.key in read
     ]
-    pairs.sort(key=lambda pair: _lot(pair[0], seed))
+    pairs.sort(key=lambda pair: lot(seed, *pair[0].generation.key))
     sample = [(judge.choice, regex.choice) for judge, regex in pairs[: max(n, 0)]]
     return SpotCheck(
         n=len(sample),
@@ -81,8 +75,3 @@ def spot_check(
 
 def _names_or_other(grade: Grade) -> bool:
     return grade.choice is not None or grade.verdict is Verdict.OTHER
-
-
-def _lot(grade: Grade, seed: int) -> bytes:
-    key = json.dumps([seed, *grade.generation.key], ensure_ascii=True)
-    return hashlib.sha256(key.encode()).digest()

@@ -22,13 +22,12 @@ from mlflow_mcq.graders.option_texts import (
 )
 from mlflow_mcq.graders.reply_shape import Shape, Split, plain_pair, shape_of, splits_of
 from mlflow_mcq.graders.thought import answer_part
-from mlflow_mcq.orientations import letters_for
+from mlflow_mcq.orientations import MOST_SLOTS, letters_for
 
 __all__ = ["Reading", "label_names", "read_strict", "strict_choice"]
 
 _SLACK = 96
 """Characters that answer words and wrappers may add to the longest option."""
-_MOST_LETTERS = 702
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ _CONFLICT = Reading(None, "label_text_conflict")
 
 @lru_cache(maxsize=64)
 def _letters(n_options: int) -> tuple[str, ...]:
-    return letters_for(min(n_options, _MOST_LETTERS))
+    return letters_for(min(n_options, MOST_SLOTS))
 
 
 def label_names(n_options: int, labels: Sequence[str] | None) -> tuple[str, ...]:

@@ -6,14 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from mlflow_mcq.graders.missing import no_answer
 from mlflow_mcq.graders.plain import ABSTAINS
-from mlflow_mcq.graders.strict import read_strict
-from mlflow_mcq.graders.strict_set import read_strict_set
-from mlflow_mcq.graders.thought import sent_text
+from mlflow_mcq.graders.strict_row import read_strict_row
 from mlflow_mcq.records import Generation, Grade
 
 __all__ = ["StrictGrader"]
-
-_CUT = "length"
 
 
 class StrictGrader:
@@ -42,13 +38,5 @@ class StrictGrader:
             yield no_answer(generation, self.name) or self._read(generation)
 
     def _read(self, generation: Generation) -> Grade:
-        prompt, reply = generation.prompt, generation.reply
-        read = read_strict_set if prompt.item.takes_all else read_strict
-        cut = reply.finish_reason == _CUT
-        reading = read(reply.text, prompt.shown, prompt.labels, sent_text(generation), cut)
-        if reading.slots:
-            options = [prompt.orientation.order[slot] for slot in reading.slots]
-            return Grade.of_choices(generation, self.name, options, reading.reason)
-        if reading.settled:
-            return Grade.unread(generation, self.name, reading.reason)
-        return Grade.failed(generation, self.name, ABSTAINS)
+        settled = read_strict_row(generation, self.name)
+        return settled or Grade.failed(generation, self.name, ABSTAINS)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from mlflow_mcq.errors import DataError, SettingsError
+from mlflow_mcq.errors import DataError
 from mlflow_mcq.importers.answers import Imported, check_policy, gather, gold_of
 from mlflow_mcq.importers.log_file import (
     MOST_BYTES,
@@ -18,7 +18,7 @@ from mlflow_mcq.importers.log_file import (
     json_of,
     zip_members,
 )
-from mlflow_mcq.importers.shown import check_gold_alone, order_shown
+from mlflow_mcq.importers.shown import check_gold_alone, check_order, order_shown
 
 __all__ = ["from_inspect_log"]
 
@@ -55,8 +55,7 @@ def from_inspect_log(
         ``mlflow_mcq.evaluate(None, from_inspect_log("logs/run.eval"), judge=...)``
     """
     check_policy(on_bad_rows)
-    if order not in ("from-prompt", "as-is"):
-        raise SettingsError("order", "must be from-prompt or as-is", order)
+    check_order(order)
     path = existing(path)
     with path.open("rb") as file:
         is_zip = file.read(2) == b"PK"

@@ -10,10 +10,10 @@ from typing import Any
 
 import pandas as pd
 
-from mlflow_mcq.errors import DataError, SettingsError
+from mlflow_mcq.errors import DataError
 from mlflow_mcq.importers.answers import Imported, check_policy, gather, gold_of
 from mlflow_mcq.importers.log_file import existing, json_lines
-from mlflow_mcq.importers.shown import check_gold_alone, order_shown
+from mlflow_mcq.importers.shown import check_gold_alone, check_order, order_shown
 from mlflow_mcq.orientations import letters_for
 
 __all__ = ["from_lm_eval_samples"]
@@ -56,8 +56,7 @@ def from_lm_eval_samples(
         ``from_lm_eval_samples("samples_mmlu_pro_law_2025-01-01T00-00-00.jsonl")``
     """
     check_policy(on_bad_rows)
-    if order not in ("from-prompt", "as-is"):
-        raise SettingsError("order", "must be from-prompt or as-is", order)
+    check_order(order)
     path = existing(path)
     reader = _Reader(question, options, order == "as-is")
     return gather(json_lines(path), reader.read, path, on_bad_rows)

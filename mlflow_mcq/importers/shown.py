@@ -5,15 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from mlflow_mcq.errors import DataError
+from mlflow_mcq.errors import DataError, SettingsError
 from mlflow_mcq.orientations import letters_for
 
-__all__ = ["check_gold_alone", "order_shown"]
+__all__ = ["check_gold_alone", "check_order", "order_shown"]
 
 # What stands before and after a letter at the beginning of a line.
 _STYLES = (("", ")"), ("", "."), ("(", ")"), ("", ":"), ("[", "]"))
 _LINE_END = re.compile(r"[ \t]*(?:\r?\n\s*|\Z)")
 _GAP = re.compile(r"[ \t]*")
+
+
+def check_order(order: str) -> None:
+    """Refuse to take the order shown from anywhere but the prompt or the data.
+
+    Raises:
+        SettingsError: It is another word.
+    """
+    if order not in ("from-prompt", "as-is"):
+        raise SettingsError("order", "must be from-prompt or as-is", order)
 
 
 def check_gold_alone(options: Sequence[str], gold: int, who: str) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import replace
 from typing import Any
 
 from mlflow_mcq.doors import PromptFamily
-from mlflow_mcq.errors import SettingsError
+from mlflow_mcq.errors import SettingsError, known_names
 from mlflow_mcq.protocols.analogy import analogy_shots
 from mlflow_mcq.protocols.labels import labels_for, shuffled
 from mlflow_mcq.protocols.nota import with_nota
@@ -229,9 +228,7 @@ def prompt_family(
         ('a', 'b')
     """
     if name not in PROTOCOLS:
-        near = difflib.get_close_matches(str(name), PROTOCOLS, n=1, cutoff=0.5)
-        hint = f'Did you mean "{near[0]}"? ' if near else ""
-        known = f"{hint}Known: {named_list(sorted(PROTOCOLS))}."
+        known = known_names(str(name), PROTOCOLS, named_list(sorted(PROTOCOLS)))
         raise SettingsError("protocol", "is unknown", name, known)
     family = PROTOCOLS[name]
     if not isinstance(family, Protocol):

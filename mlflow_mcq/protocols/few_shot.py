@@ -14,8 +14,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from mlflow_mcq.draws import below
 from mlflow_mcq.errors import SettingsError
-from mlflow_mcq.orientations import check_scheme, fixed_options, gold_at, letters_for
+from mlflow_mcq.orientations import MOST_SLOTS, check_scheme, fixed_options, gold_at, letters_for
 from mlflow_mcq.prompt_settings import FewShotSettings
 from mlflow_mcq.protocols.protocol import Shot, Shots
 from mlflow_mcq.records import Item, Orientation
@@ -23,7 +24,6 @@ from mlflow_mcq.records import Item, Orientation
 __all__ = ["few_shot", "same_question"]
 
 _ALL_AT = re.compile(r"all-at:([A-Z]{1,2})")
-_MOST = 702
 
 
 def same_question(one: str, other: str) -> bool:
@@ -111,7 +111,7 @@ def _placement(settings: FewShotSettings, scheme: str) -> _Placement:
         return _Placement(slot, word.partition(":")[2])
     one = _ALL_AT.fullmatch(settings.gold)
     if one:
-        return _Placement(letters_for(_MOST).index(one[1]), "swap")
+        return _Placement(letters_for(MOST_SLOTS).index(one[1]), "swap")
     return _Placement(None, "" if settings.gold == "as-is" else "swap")
 
 
@@ -128,8 +128,7 @@ def _drawn(n_examples: int, draw: random.Random) -> Iterator[int]:
     """All places in a drawn order, one at a time: a pool may be far larger than k."""
     moved: dict[int, int] = {}
     for place in range(n_examples):
-        # random() is the one method whose sequence Python promises to keep.
-        other = place + int(draw.random() * (n_examples - place))
+        other = place + below(n_examples - place, draw)
         yield moved.get(other, other)
         moved[other] = moved.get(place, place)
 
@@ -156,4 +155,4 @@ def _shots(
 def _least_used(used: Counter[int], n_slots: int, draw: random.Random) -> int:
     fewest = min(used[slot] for slot in range(n_slots))
     free = [slot for slot in range(n_slots) if used[slot] == fewest]
-    return free[int(draw.random() * len(free))]
+    return free[below(len(free), draw)]

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Callable, Sequence
 
-from mlflow_mcq.errors import SettingsError
-from mlflow_mcq.orientations import letters_for, orientations_for
+from mlflow_mcq.errors import SettingsError, known_names
+from mlflow_mcq.orientations import MOST_SLOTS, letters_for, orientations_for
 
 __all__ = ["LABEL_STYLES", "check_labels", "kind_of", "labels_for", "shuffled"]
 
-_MOST = 702
 _LONGEST = 12
 """Characters of a label: what is longer is a text, and reads like an option."""
 
@@ -49,9 +47,9 @@ def _alphabet(name: str) -> Callable[[], tuple[str, ...]]:
 
 
 LABEL_STYLES: dict[str, Callable[[], tuple[str, ...]]] = {
-    "upper": lambda: letters_for(_MOST),
-    "lower": lambda: tuple(letter.lower() for letter in letters_for(_MOST)),
-    "digits": lambda: tuple(str(number) for number in range(1, _MOST + 1)),
+    "upper": lambda: letters_for(MOST_SLOTS),
+    "lower": lambda: tuple(letter.lower() for letter in letters_for(MOST_SLOTS)),
+    "digits": lambda: tuple(str(number) for number in range(1, MOST_SLOTS + 1)),
     "roman": lambda: tuple(_roman(number) for number in range(1, 51)),
     **{name: _alphabet(name) for name in _ALPHABETS},
 }
@@ -83,7 +81,7 @@ def labels_for(style: str | Sequence[str], n_options: int, language: str = "en")
             "labels",
             f"has {len(known)} labels, and an item has {n_options} options",
             style,
-            'Give a longer list, or use "upper", which never ends.',
+            f'Give a longer list, or use "upper", which has {MOST_SLOTS}.',
         )
     return known[:n_options]
 
@@ -101,11 +99,8 @@ def check_labels(style: str | Sequence[str]) -> None:
     if isinstance(style, str):
         known = sorted([*LABEL_STYLES, "native"])
         if style not in known:
-            near = difflib.get_close_matches(style, known, n=1, cutoff=0.5)
-            hint = f'Did you mean "{near[0]}"? ' if near else ""
-            raise SettingsError(
-                "labels", "is unknown", style, f"{hint}Known: {', '.join(known)}, or a list."
-            )
+            possible = known_names(style, known, f"{', '.join(known)}, or a list")
+            raise SettingsError("labels", "is unknown", style, possible)
         return
     if len(style) < 2:
         raise SettingsError("labels", "must name at least two slots", list(style))

@@ -10,6 +10,7 @@ import json
 import random
 from dataclasses import replace
 
+from mlflow_mcq.draws import below
 from mlflow_mcq.errors import DataError
 from mlflow_mcq.orientations import fixed_options
 from mlflow_mcq.protocols.style import Style
@@ -62,8 +63,7 @@ def with_nota(item: Item, style: Style) -> Item:
     place = item.gold
     if draw.random() >= style.nota_share:
         wrong = [option for option in range(len(item.options)) if option != item.gold]
-        # random() is the one method whose sequence Python promises to keep.
-        place = wrong[int(draw.random() * len(wrong))]
+        place = wrong[below(len(wrong), draw)]
     options = list(item.options)
     options[place] = WORDINGS[style.language].nota
     return replace(item, options=tuple(options))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from mlflow_mcq.errors import SettingsError
+from mlflow_mcq.errors import SettingsError, known_names
 from mlflow_mcq.prompt_settings import FewShotSettings
 from mlflow_mcq.protocols.families import PROTOCOLS, reads_of
 from mlflow_mcq.protocols.labels import check_labels
@@ -29,7 +29,7 @@ def _labels(labels: str | tuple[str, ...]) -> str | tuple[str, ...]:
 
 def _language(language: str) -> str:
     if language not in WORDINGS:
-        known = f"Known: {', '.join(WORDINGS)}."
+        known = known_names(language, WORDINGS)
         raise SettingsError("language", "has no instructions here", language, known)
     return language
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy import stats
 
 from mlflow_mcq.clusters import Floats, quantiles
-from mlflow_mcq.reliability import LEVEL, wilson
+from mlflow_mcq.reliability import LEVEL, paired_interval, wilson
 
 __all__ = ["FEWEST_ITEMS", "Linear", "Measured", "difference", "ratio", "undefined"]
 
@@ -143,13 +143,10 @@ class Linear:
         return Measured(self.value, low, high, se, n)
 
     def _of_equal_items(self, se: float) -> Measured:
-        n = self.n_items
-        more, less = n * max(self.value, 0.0) + 0.5, n * max(-self.value, 0.0) + 0.5
-        middle = (more - less) / (n + 2)
-        spread = math.sqrt(max(more + less - (more - less) ** 2 / (n + 2), 0.0)) / (n + 2)
-        reach = quantiles(LEVEL, n - 1)[1] * spread
-        low = min(self.value, max(middle - reach, self.low))
-        return Measured(self.value, low, max(self.value, min(middle + reach, 1.0)), se, n)
+        n, up, down = self.n_items, max(self.value, 0.0), max(-self.value, 0.0)
+        reach = quantiles(LEVEL, n - 1)[1]
+        low, high = paired_interval(n * up, n * down, n, reach, self.low)
+        return Measured(self.value, low, high, se, n)
 
 
 def ratio(part: Floats, all_of: Floats, of_what: str = "rows") -> Linear:

@@ -16,7 +16,17 @@ from mlflow_mcq.statistics.pairing import Pairs
 from mlflow_mcq.statistics.patterns import REPLICATES, Number, bootstrapped, patterns_of
 from mlflow_mcq.statistics.rows import CORRECT, INCORRECT, OTHER
 
-__all__ = ["McNemar", "SignFlip", "holm", "mcnemar", "mcnemar_of", "paired_bootstrap", "sign_flip"]
+__all__ = [
+    "McNemar",
+    "SignFlip",
+    "Significance",
+    "holm",
+    "mcnemar",
+    "mcnemar_of",
+    "paired_bootstrap",
+    "sign_flip",
+    "significance",
+]
 
 _MOST_EXACT = 20_000
 _FLIPS = 100_000
@@ -142,6 +152,36 @@ def _exact(sizes: npt.NDArray[np.int64], times: npt.NDArray[np.int64], seen: int
     most = len(chance) - 1
     extreme = np.abs(2 * np.arange(most + 1) - most) >= seen
     return min(float(chance[extreme].sum()), 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Significance:
+    """Whether a difference in accuracy may be chance.
+
+    Attributes:
+        p_value: Two-sided, of this one difference.
+        test: Which test says so, in words.
+    """
+
+    p_value: float
+    test: str
+
+
+def significance(pairs: Pairs) -> Significance:
+    """Test the accuracy of two arms as their rows allow; wherever arms are compared, by this.
+
+    McNemar's mid-p where there is one row an item, and sign flips by item where there are
+    several, which hang together.
+
+    Args:
+        pairs: Rows of two arms, at least one; OTHER counts as not correct.
+    """
+    mcnemar = mcnemar_of(pairs)
+    if mcnemar.mid_p is not None:
+        return Significance(mcnemar.mid_p, "McNemar, mid-p")
+    flipped = sign_flip(pairs)
+    how = "exact" if flipped.exact else "sampled"
+    return Significance(flipped.p_value, f"sign flips by item, {how}")
 
 
 def paired_bootstrap(

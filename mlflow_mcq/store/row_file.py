@@ -17,7 +17,7 @@ from pathlib import Path
 from mlflow_mcq.errors import StoreError
 from mlflow_mcq.records import Reply
 
-__all__ = ["RowFile", "scan"]
+__all__ = ["RowFile", "parse", "scan"]
 
 _KEY, _SUM = 32, 8
 _HEAD = _KEY + _SUM + 2

@@ -17,6 +17,7 @@ from mlflow_mcq.datasets.layouts.layout import (
     gold_at,
     text_of,
 )
+from mlflow_mcq.datasets.pairs import pair_text
 
 __all__ = ["LAYOUTS"]
 
@@ -65,7 +66,7 @@ def _pair(value: object, name: str) -> str:
     words = as_list(value, name)
     if len(words) != 2 or not all(isinstance(w, str) and w.strip() for w in words):
         raise doubt(name, "must be a pair of words", words)
-    return f"{words[0]} : {words[1]}"
+    return pair_text((words[0], words[1]))
 
 
 def _analogy(cells: Cells) -> Fields:

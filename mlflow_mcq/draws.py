@@ -6,11 +6,13 @@ to keep. `shuffle`, `sample` and `choice` have changed before.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import random
 from collections.abc import Sequence
 from typing import TypeVar
 
-__all__ = ["balanced_places", "below", "draw_for", "shuffled"]
+__all__ = ["balanced_places", "below", "draw_for", "lot", "shuffled"]
 
 T = TypeVar("T")
 
@@ -23,6 +25,18 @@ def draw_for(*key: object) -> random.Random:
         True
     """
     return random.Random("\x1f".join(map(str, key)))
+
+
+def lot(seed: int, *key: object) -> bytes:
+    """What a thing draws in a lottery: who sorts by it and takes the first has a sample.
+
+    The sample depends on the seed and on the things, not on the order they came in.
+
+    Args:
+        seed: Of the sample.
+        key: What names the thing; texts and numbers.
+    """
+    return hashlib.sha256(json.dumps([seed, *key], ensure_ascii=True).encode()).digest()
 
 
 def below(n: int, draw: random.Random) -> int:
