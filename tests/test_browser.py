@@ -8,7 +8,6 @@ from __future__ import annotations
 import html
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -21,6 +20,7 @@ from pathlib import Path
 
 import mlflow
 import pytest
+from chromium import CHROMIUM, FLAGS
 from fake_server import FakeServer
 from mlflow import MlflowClient
 from scripted_arms import changed, explain, first_slot, items, knowing, reading_judge
@@ -28,9 +28,6 @@ from scripted_arms import changed, explain, first_slot, items, knowing, reading_
 import mlflow_mcq
 from mlflow_mcq.comparison.compare import Comparison
 
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH (apt install chromium)"),
@@ -45,11 +42,6 @@ ARMS = {
 # Time of the page, not of the clock: it stands still while an answer is awaited, so a slow
 # machine sees the same page as a fast one. Later looks are for work that starts late.
 BUDGETS_MS = (15_000, 40_000, 90_000)
-_FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    "--hide-scrollbars",
-)  # fmt: skip
 
 
 class Site:
@@ -86,7 +78,7 @@ class Site:
     def _chromium(self, *arguments: str) -> str:
         own = f"--user-data-dir={self.folder / 'profile'}"
         done = subprocess.run(
-            [str(CHROMIUM), *_FLAGS, own, *arguments],
+            [str(CHROMIUM), *FLAGS, own, *arguments],
             capture_output=True, text=True, check=True, timeout=300,
         )  # fmt: skip
         return done.stdout
