@@ -6,15 +6,8 @@ Screenshots of every page stay in the test's temporary folder.
 from __future__ import annotations
 
 import html
-import os
 import re
-import signal
-import socket
 import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +17,7 @@ from chromium import CHROMIUM, FLAGS
 from fake_server import FakeServer
 from mlflow import MlflowClient
 from scripted_arms import changed, explain, first_slot, items, knowing, reading_judge
+from tracking_server import serving
 
 import mlflow_mcq
 from mlflow_mcq.comparison.compare import Comparison
@@ -111,36 +105,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield Site(url, found, runs, folder)
     judge.close()
     mlflow.set_tracking_uri(before)
-
-
-class serving:
-    """A server over a store, on a free port; gone with all its workers at the end."""
-
-    def __init__(self, store: str, folder: Path):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", store]
-        command += ["--artifacts-destination", str(folder / "served"), "--workers", "1"]
-        command += ["--host", "127.0.0.1", "--port", str(self.port)]
-        with (folder / "server.log").open("w", encoding="utf-8") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
-
-    def __enter__(self) -> str:
-        url = f"http://127.0.0.1:{self.port}"
-        for _ in range(600):
-            try:
-                urllib.request.urlopen(f"{url}/health", timeout=5).close()
-            except (urllib.error.URLError, OSError):
-                assert self.process.poll() is None, "the server did not start; see server.log"
-                time.sleep(0.5)
-            else:
-                return url
-        raise AssertionError("the server does not answer; see server.log")
-
-    def __exit__(self, *_: object) -> None:
-        os.killpg(self.process.pid, signal.SIGTERM)
-        self.process.wait(timeout=60)
 
 
 def test_the_runs_table_has_a_row_an_arm(site: Site) -> None:
