@@ -17,6 +17,7 @@ from mlflow_mcq.errors import JudgeNotConfigured, ModelError, SettingsError, kno
 from mlflow_mcq.judge_settings import JudgeSettings
 from mlflow_mcq.local_settings import LocalSettings, read_local
 from mlflow_mcq.settings import EVALUATORS, Settings, check_reads_sets, read_settings
+from mlflow_mcq.store.hold import held_together
 from mlflow_mcq.together import call_name, evaluate_together, ranks_of_call
 
 __all__ = ["checked_settings", "evaluate", "usable_model"]
@@ -73,14 +74,16 @@ def evaluate(
     checked = checked_settings(config, names)  # refused here, before MLflow opens a run for it
 
     def whole(usable: Any, handle: Any) -> EvaluationResult:
-        return mlflow.models.evaluate(
-            model=handle,
-            data=usable,
-            model_type="multiple-choice",
-            evaluators=names,
-            evaluator_config=dict.fromkeys(names, config),
-            **({} if targets is None else {"targets": targets}),
-        )
+        # MLflow's last words to its store come after ours, and may be the ones that fail.
+        with held_together():
+            return mlflow.models.evaluate(
+                model=handle,
+                data=usable,
+                model_type="multiple-choice",
+                evaluators=names,
+                evaluator_config=dict.fromkeys(names, config),
+                **({} if targets is None else {"targets": targets}),
+            )
 
     ranks = ranks_of_call(checked)
     if ranks.size == 1:

@@ -42,11 +42,11 @@ from mlflow_mcq.recipe import load_recipe
 from mlflow_mcq.records import Reply, Request
 from mlflow_mcq.settings import Settings
 from mlflow_mcq.spent import Spent
-from mlflow_mcq.store.journal import Journal, folder_of, open_journal
+from mlflow_mcq.store.journal import Journal
 from mlflow_mcq.store.ledger import Entry, enter
 from mlflow_mcq.store.row_key import row_key
 from mlflow_mcq.store.row_store import RowStore
-from mlflow_mcq.unwrap import engine_of, rows_name, speaks_chat
+from mlflow_mcq.unwrap import engine_of, journal_of, rows_folder, rows_name, speaks_chat
 
 __all__ = ["ArmRows", "generate_recipe"]
 
@@ -168,10 +168,13 @@ class _Work:
 
     def done(self) -> ArmRows:
         """Make what is missing, together with the other ranks."""
-        name = rows_name(self._engine, self._all(self._items), self._settings) or ""
+        requests = self._all(self._items)
+        name = rows_name(self._engine, requests, self._settings) or ""
         journal: list[Journal | None] = []
         # First on the main rank: it takes the lock of the folder, or says who has it.
-        self._ranks.from_main(lambda: journal.append(open_journal(self._settings.cache, name)))
+        self._ranks.from_main(
+            lambda: journal.append(journal_of(self._engine, requests, self._settings))
+        )
         if journal and journal[0] is not None:
             try:
                 return self._with(journal[0].rows)
@@ -181,7 +184,7 @@ class _Work:
                 raise
             finally:
                 journal[0].close(finished=False)
-        with closing(RowStore(folder_of(self._settings.cache, name) or "")) as rows:
+        with closing(RowStore(rows_folder(self._settings, name) or "")) as rows:
             return self._with(rows)
 
     def _with(self, rows: RowStore) -> ArmRows:

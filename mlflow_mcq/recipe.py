@@ -45,6 +45,7 @@ from mlflow_mcq.forecast import Asked, Cost, cost_of, said, tokenizer_for
 from mlflow_mcq.judge_settings import JUDGE_WORDS
 from mlflow_mcq.local_settings import LocalSettings
 from mlflow_mcq.settings import Settings, read_settings
+from mlflow_mcq.store.hold import held_together
 from mlflow_mcq.tracking import RunLog
 
 __all__ = [
@@ -205,7 +206,7 @@ def run_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) -> 
     for line in said(costs):
         eprint(line)
     comparison = _stamped(recipe.name)
-    with _comparison_run(comparison, in_project) as own, weights_shared():
+    with held_together(), _comparison_run(comparison, in_project) as own, weights_shared():
         results = []
         for place, arm in enumerate(recipe.arms):
             keep_only(_weights(recipe, place))

@@ -116,6 +116,8 @@ READERS = frozenset(
         "batch_size",
         "processes",
         "cache",
+        "directory",
+        "accept_changes",
         "lint",
     }
 )
@@ -165,6 +167,8 @@ class Settings(BaseModel):
         cache: ``run`` keeps rows on disk while the run is under way, so that the same
             evaluation started again after a crash goes on where it was; a folder keeps
             them for good and shares them between runs; ``off`` keeps none.
+        directory: Folder for the rows of this evaluation alone, refused to any other one.
+        accept_changes: Use ``directory`` although settings differ.
         regex: The published parsers.
         analogy: The 8-token analogy match.
         similarity: Embedding similarity.
@@ -203,6 +207,8 @@ class Settings(BaseModel):
     lint: bool = Field(True, strict=True)
     table_rows: int = Field(1000, ge=1, le=2000)
     cache: str = Field("run", min_length=1)
+    directory: str | None = Field(None, min_length=1)
+    accept_changes: bool = Field(False, strict=True)
     regex: RegexSettings = RegexSettings()
     analogy: AnalogySettings = AnalogySettings()
     similarity: SimilaritySettings = SimilaritySettings()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from mlflow_mcq.datasets.frame import Row
@@ -30,13 +31,15 @@ from mlflow_mcq.errors import DataError, ModelError, SettingsError
 from mlflow_mcq.pipeline import data_digest
 from mlflow_mcq.records import Request
 from mlflow_mcq.settings import OF_DATA, READERS, Settings
-from mlflow_mcq.store.journal import Journal, open_journal
+from mlflow_mcq.store.evaluation import flat
+from mlflow_mcq.store.journal import Journal, folder_of, open_directory, open_journal
 
 # The seed stays out: it draws samples of rows to check, too.
 _MAKING = set(Settings.model_fields) - READERS - OF_DATA - {"seed"}
 
 __all__ = [
-    "engine_of", "kept", "logged_model_id", "rows_name", "speaks_chat", "stored_answers",
+    "engine_of", "journal_of", "kept", "logged_model_id", "rows_folder", "rows_name",
+    "speaks_chat", "stored_answers",
 ]  # fmt: skip
 
 
@@ -100,13 +103,63 @@ def kept(
         The engine to use, and the folder to close at the end; none where nothing is kept.
 
     Raises:
-        StoreError: The same evaluation is under way already, or the folder cannot be used.
+        StoreError: The same evaluation is under way already, the folder cannot be used, or
+            it was begun with other settings.
+        SettingsError: A directory is named for rows that may not be kept.
     """
-    name = rows_name(engine, requests, settings)
-    journal = None if name is None else open_journal(settings.cache, name)
+    journal = journal_of(engine, requests, settings)
     if journal is None or not isinstance(engine, ChatEngine):
         return engine, journal
     return KeptEngine(engine, journal.rows), journal
+
+
+def journal_of(engine: Engine, requests: Sequence[Request], settings: Settings) -> Journal | None:
+    """Where the rows of an evaluation are kept, opened; None where they are not.
+
+    Raises:
+        StoreError: As of `mlflow_mcq.store.journal.open_journal` and ``open_directory``.
+        SettingsError: A directory is named for rows that may not be kept.
+    """
+    name = rows_name(engine, requests, settings)
+    if settings.directory is None:
+        return None if name is None else open_journal(settings.cache, name)
+    if settings.cache != "run":
+        raise SettingsError(
+            "directory",
+            "holds the rows of one evaluation, and cache names another place for them",
+            settings.cache,
+            "Leave one of the two out.",
+        )
+    if name is None:
+        raise SettingsError(
+            "directory",
+            "keeps rows of models that are known by name, and this one (a function, or weights "
+            "that are in memory already) may change without changing it",
+            possible="Leave it out, or give the model as a path, a name or a server.",
+        )
+    parts = _parts(engine, requests, settings)
+    return open_directory(settings.directory, parts, settings.accept_changes)
+
+
+def rows_folder(settings: Settings, name: str) -> Path | None:
+    """The folder of these rows, for processes that only write there; None where there is none."""
+    if settings.directory is not None:
+        return Path(settings.directory).expanduser()
+    return folder_of(settings.cache, name)
+
+
+def _parts(engine: Engine, requests: Sequence[Request], settings: Settings) -> dict[str, str]:
+    """What `rows_name` is over, by name, in words that a person can compare."""
+    items = {request.prompt.item.id: request.prompt.item for request in requests}
+    chat = getattr(engine, "chat", None)
+    name = getattr(chat, "model", None)
+    set_here = settings.model_dump(exclude=set(READERS), exclude_defaults=True)
+    parts = {"model": name if isinstance(name, str) else str(getattr(chat, "origin", ""))}
+    parts |= {"model's fingerprint": engine.fingerprint}
+    parts |= {"data": f"{len(items):,} items ({data_digest(items.values())})"}
+    if isinstance(engine, StoredEngine):
+        parts["answers"] = engine.digest[:12]
+    return parts | flat(set_here)
 
 
 def rows_name(engine: Engine, requests: Sequence[Request], settings: Settings) -> str | None:

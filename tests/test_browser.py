@@ -6,31 +6,22 @@ Screenshots of every page stay in the test's temporary folder.
 from __future__ import annotations
 
 import html
-import os
 import re
-import shutil
-import signal
-import socket
 import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import mlflow
 import pytest
+from chromium import CHROMIUM, FLAGS
 from fake_server import FakeServer
 from mlflow import MlflowClient
 from scripted_arms import changed, explain, first_slot, items, knowing, reading_judge
+from tracking_server import serving
 
 import mlflow_mcq
 from mlflow_mcq.comparison.compare import Comparison
 
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH (apt install chromium)"),
@@ -45,11 +36,6 @@ ARMS = {
 # Time of the page, not of the clock: it stands still while an answer is awaited, so a slow
 # machine sees the same page as a fast one. Later looks are for work that starts late.
 BUDGETS_MS = (15_000, 40_000, 90_000)
-_FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    "--hide-scrollbars",
-)  # fmt: skip
 
 
 class Site:
@@ -86,7 +72,7 @@ class Site:
     def _chromium(self, *arguments: str) -> str:
         own = f"--user-data-dir={self.folder / 'profile'}"
         done = subprocess.run(
-            [str(CHROMIUM), *_FLAGS, own, *arguments],
+            [str(CHROMIUM), *FLAGS, own, *arguments],
             capture_output=True, text=True, check=True, timeout=300,
         )  # fmt: skip
         return done.stdout
@@ -119,36 +105,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield Site(url, found, runs, folder)
     judge.close()
     mlflow.set_tracking_uri(before)
-
-
-class serving:
-    """A server over a store, on a free port; gone with all its workers at the end."""
-
-    def __init__(self, store: str, folder: Path):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", store]
-        command += ["--artifacts-destination", str(folder / "served"), "--workers", "1"]
-        command += ["--host", "127.0.0.1", "--port", str(self.port)]
-        with (folder / "server.log").open("w", encoding="utf-8") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
-
-    def __enter__(self) -> str:
-        url = f"http://127.0.0.1:{self.port}"
-        for _ in range(600):
-            try:
-                urllib.request.urlopen(f"{url}/health", timeout=5).close()
-            except (urllib.error.URLError, OSError):
-                assert self.process.poll() is None, "the server did not start; see server.log"
-                time.sleep(0.5)
-            else:
-                return url
-        raise AssertionError("the server does not answer; see server.log")
-
-    def __exit__(self, *_: object) -> None:
-        os.killpg(self.process.pid, signal.SIGTERM)
-        self.process.wait(timeout=60)
 
 
 def test_the_runs_table_has_a_row_an_arm(site: Site) -> None:

@@ -29,6 +29,7 @@ import mlflow_mcq
 from mlflow_mcq.__main__ import main
 from mlflow_mcq.comparison.compare import Comparison
 from mlflow_mcq.errors import DataError, SettingsError
+from mlflow_mcq.trace_search import in_experiment
 
 N_ITEMS = 160
 ARMS: dict[str, Model] = {
@@ -177,10 +178,8 @@ def test_transitions_and_verdicts_count_every_row(compared: Comparison) -> None:
 def traces_of(run_id: str) -> list[mlflow.entities.Trace]:
     run = MlflowClient().get_run(run_id)
     where = f"metadata.`mlflow.sourceRun` = '{run_id}'"
-    found = mlflow.search_traces(
-        locations=[run.info.experiment_id], filter_string=where, return_type="list"
-    )
-    return list(found)
+    place = in_experiment(mlflow.search_traces, run.info.experiment_id)
+    return list(mlflow.search_traces(**place, filter_string=where, return_type="list"))
 
 
 def test_the_same_rows_of_every_arm_are_traces_with_their_verdicts(

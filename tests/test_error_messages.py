@@ -27,6 +27,7 @@ from mlflow_mcq.errors import (
 from mlflow_mcq.graders import grade
 from mlflow_mcq.judge_settings import JudgeSettings
 from mlflow_mcq.settings import Settings
+from mlflow_mcq.store.evaluation import refuse_other
 from mlflow_mcq.store.journal import open_journal
 from mlflow_mcq.store.row_store import RowStore
 
@@ -57,6 +58,11 @@ def the_same_twice(folder: Path, monkeypatch: pytest.MonkeyPatch) -> object:
         return open_journal("run", "abc")
     finally:
         first.close(finished=True)
+
+
+def another_in_it(folder: Path) -> object:
+    refuse_other(folder, {"model": "m"}, accept=False)
+    return refuse_other(folder, {"model": "n"}, accept=False)
 
 
 def a_file_for_a_folder(folder: Path) -> object:
@@ -126,6 +132,11 @@ CASES: dict[str, tuple[type[McqError], Case, tuple[str, ...]]] = {
         lambda folder, patch: the_same_twice(folder, patch),
         ("cache: this very evaluation (model, data and settings) is under way: process",
          'cache: "off"'),
+    ),
+    "a directory of another evaluation": (
+        StoreError,
+        lambda folder, patch: another_in_it(folder),
+        ("was begun with other settings", "(model: m, now n)", "Name another directory"),
     ),
     "no folder": (
         StoreError,

@@ -32,6 +32,7 @@ from mlflow_mcq.genai.rotated import answered_rows
 from mlflow_mcq.genai.row import generation_of, row_of
 from mlflow_mcq.graders.plain import ABSTAINS
 from mlflow_mcq.records import Grade, Item, Orientation, Prompt, Request
+from mlflow_mcq.trace_search import in_experiment
 
 METALS = ["iron", "mercury", "tin", "zinc"]
 ROW = {"options": METALS, "gold": 1, "order": [1, 2, 3, 0]}
@@ -263,9 +264,8 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
             },
         )
         run = mlflow.get_run(result.run_id)
-        traces = mlflow.search_traces(
-            locations=[run.info.experiment_id], run_id=result.run_id, return_type="list"
-        )
+        place = in_experiment(mlflow.search_traces, run.info.experiment_id)
+        traces = mlflow.search_traces(**place, run_id=result.run_id, return_type="list")
         yield {"result": result, "run": run, "traces": traces, "folder": folder}
     finally:
         del os.environ["CANARY_KEY"]

@@ -20,6 +20,7 @@ from mlflow.exceptions import MlflowException
 
 import mlflow_mcq
 from mlflow_mcq.plugin import JudgeEvaluator
+from mlflow_mcq.trace_search import in_experiment
 
 pytestmark = pytest.mark.usefixtures("shared_store")
 
@@ -455,7 +456,8 @@ def test_the_judge_is_checked_on_plain_labels(
 def test_judge_calls_leave_no_traces(judge: FakeServer) -> None:
     result = evaluate(oracle, evaluators="mcq_judge", evaluator_config={"judge": judged_by(judge)})
     experiment = run_of(result).info.experiment_id
-    assert len(mlflow.search_traces(locations=[experiment], return_type="list")) == 0
+    place = in_experiment(mlflow.search_traces, experiment)
+    assert len(mlflow.search_traces(**place, return_type="list")) == 0
 
 
 def test_the_key_is_sent_and_lands_nowhere(

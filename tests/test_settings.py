@@ -398,6 +398,8 @@ NOT_MEASURED = {
     "similarity": {"encoder": "demo:minilm"},
     "logprob": {"enabled": True},
     "cache": "off",
+    "directory": "rows",
+    "accept_changes": True,
     "lint": False,
 }
 

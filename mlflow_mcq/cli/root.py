@@ -51,8 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         error.show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        same = shlex.join([sys.executable, "-m", "mlflow_mcq", *args])
-        click.echo(f"interrupted; to go on, run the same again:\n  {same}", err=True)
+        click.echo(f"interrupted; {_go_on(args)}", err=True)
         return 130
     except McqError as error:
         click.echo(f"error: {error}", err=True)
@@ -61,8 +60,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not _of_mlflow(error):
             raise
         click.echo(f"error: {error}", err=True)
+        if not isinstance(error.__cause__, McqError):  # a store that is away, not a wrong setting
+            click.echo(f"once that is mended, {_go_on(args)}", err=True)
         return 1
     return code if isinstance(code, int) else 0
+
+
+def _go_on(args: Sequence[str]) -> str:
+    same = shlex.join([sys.executable, "-m", "mlflow_mcq", *args])
+    return f"to go on, run the same again:\n  {same}"
 
 
 def _of_mlflow(error: Exception) -> bool:

@@ -24,6 +24,7 @@ from mlflow.tracing.client import TracingClient
 from mlflow_mcq.comparison.arms import StoredArm
 from mlflow_mcq.comparison.differing import drawn_by, page_of, row_keys
 from mlflow_mcq.table import storable
+from mlflow_mcq.trace_search import in_experiment
 
 __all__ = ["log_traces", "sampled_keys"]
 
@@ -111,8 +112,18 @@ def _log_arm(arm: StoredArm, grader: str, keys: Sequence[str]) -> int:
         client.start_trace(info)
         spans.append(span)
     if spans:
-        client.log_spans(experiment, spans)
+        _log_spans(client, experiment, spans)
     return len(spans)
+
+
+def _log_spans(client: TracingClient, experiment: str, spans: list[Span]) -> None:
+    try:
+        client.log_spans(experiment, spans)
+    except MlflowException as error:
+        if "same trace" not in str(error):
+            raise
+        for span in spans:  # an older MLflow (3.4) takes those of one trace at a time
+            client.log_spans(experiment, [span])
 
 
 def _known(arm: StoredArm, experiment: str) -> set[str]:
@@ -120,7 +131,7 @@ def _known(arm: StoredArm, experiment: str) -> set[str]:
     client, token, known = MlflowClient(), None, set()
     while True:
         found = client.search_traces(
-            locations=[experiment],
+            **in_experiment(client.search_traces, experiment),
             filter_string=f"metadata.`{_SOURCE_RUN}` = '{arm.run_id}'",
             max_results=_MOST_PER_SEARCH,
             page_token=token,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import quote
 
 from pydantic import (
     BaseModel,
@@ -181,9 +183,17 @@ class Recipe(BaseModel):
         return self
 
     def settings_of(self, arm: ArmSpec) -> dict[str, Any]:
-        """The settings of one arm: the recipe's, then its own."""
+        """The settings of one arm: the recipe's, then its own.
+
+        A directory of the recipe's holds one for each arm, since arms are different evaluations.
+        """
         drawn = {} if self.limit is None else {"limit": self.limit}
-        return {**drawn, **(self.model_extra or {}), **(arm.model_extra or {})}
+        own = arm.model_extra or {}
+        found = {**drawn, **(self.model_extra or {}), **own}
+        whole = found.get("directory")
+        if isinstance(whole, str) and "directory" not in own:
+            found["directory"] = str(Path(whole, f"arm-{quote(arm.name, safe=' ')}"))
+        return found
 
     def model_of(self, arm: ArmSpec) -> Model | None:
         """The model of one arm."""

@@ -14,6 +14,7 @@ from mlflow_mcq.errors import DataError
 from mlflow_mcq.genai.feedback import MARK, grade_from
 from mlflow_mcq.genai.row import generation_of
 from mlflow_mcq.records import Generation, Grade
+from mlflow_mcq.trace_search import in_experiment
 
 __all__ = ["StoredRow", "stored_rows"]
 
@@ -42,9 +43,8 @@ def stored_rows(run_id: str) -> list[StoredRow]:
         DataError: A row holds no options or no gold.
     """
     run = mlflow.get_run(run_id)
-    traces = mlflow.search_traces(
-        locations=[run.info.experiment_id], run_id=run_id, return_type="list"
-    )
+    place = in_experiment(mlflow.search_traces, run.info.experiment_id)
+    traces = mlflow.search_traces(**place, run_id=run_id, return_type="list")
     found = []
     for trace in traces:
         said = [a for a in trace.info.assessments if isinstance(a, Feedback)]

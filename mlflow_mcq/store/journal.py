@@ -13,16 +13,19 @@ import os
 import shutil
 import socket
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from mlflow_mcq.cache_home import cache_home
 from mlflow_mcq.errors import StoreError
+from mlflow_mcq.store.evaluation import refuse_other
+from mlflow_mcq.store.hold import Hold, holding
 from mlflow_mcq.store.ledger import Entry, entries
 from mlflow_mcq.store.row_store import RowStore
 
-__all__ = ["Journal", "folder_of", "open_journal"]
+__all__ = ["Journal", "folder_of", "open_directory", "open_journal"]
 
 _DAYS_KEPT = 14
 _HOLDER = "holder.json"
@@ -31,17 +34,26 @@ _HOLDER = "holder.json"
 class Journal:
     """The folder of one run under way.
 
+    Args:
+        folder: Where it is.
+        own: No other run may be at it meanwhile.
+        lasting: It stays when the run has ended well.
+
     Attributes:
         folder: Where it is.
         rows: Answers of the evaluated model.
         judge_folder: Where replies of judges are kept.
     """
 
-    def __init__(self, folder: Path, *, own: bool) -> None:
+    def __init__(self, folder: Path, *, own: bool, lasting: bool = False) -> None:
         self.folder = folder
         self.judge_folder = folder / "judge"
-        self._own = own
-        self._lock = _locked(folder) if own else None
+        self._own, self._lasting = own, lasting
+        # Known from the beginning: it may end when nobody is in the whole any more.
+        passing = own and not lasting
+        self._hold = holding() if passing else None
+        self._number = (self._hold or Hold()).find(folder) if passing else 0
+        self._lock = _locked(folder, "directory" if lasting else "cache") if own else None
         self.rows = RowStore(folder)
 
     @property
@@ -62,11 +74,16 @@ class Journal:
 
         Args:
             finished: All of it is on record in MLflow; a folder of the run's own is
-                removed then.
+                removed then, or put aside until all is that it is part of.
         """
         self.rows.close()
         if self._lock is None:
             return
+        if finished and self._hold is not None and not self._hold.over:
+            self._lock.release()
+            self._hold.put_aside(self.folder, self._number)
+            return
+        finished = finished and not self._lasting and not (self._hold and self._hold.broke)
         if finished:
             # The lock file last, or another run could move in beside a half-removed one.
             for path in self.folder.iterdir():
@@ -98,6 +115,26 @@ def open_journal(cache: str, name: str) -> Journal | None:
     return Journal(folder, own=cache == "run")
 
 
+def open_directory(folder: str, parts: Mapping[str, str], accept: bool) -> Journal:
+    """The folder that a user has named for the rows of one evaluation; it is never removed.
+
+    Args:
+        folder: Made where it does not exist.
+        parts: All that decides the rows, by name.
+        accept: Whether the folder may have been begun with something else.
+
+    Raises:
+        StoreError: It was, and may not; another run is at it; or it cannot be used.
+    """
+    journal = Journal(Path(folder).expanduser(), own=True, lasting=True)
+    try:
+        refuse_other(journal.folder, parts, accept)
+    except BaseException:
+        journal.close(finished=False)
+        raise
+    return journal
+
+
 def folder_of(cache: str, name: str) -> Path | None:
     """The folder that `open_journal` uses; None where nothing is kept."""
     if cache == "off":
@@ -105,7 +142,16 @@ def folder_of(cache: str, name: str) -> Path | None:
     return cache_home() / "runs" / name if cache == "run" else Path(cache).expanduser()
 
 
-def _locked(folder: Path) -> FileLock:
+_TAKEN = {
+    "cache": (
+        "this very evaluation (model, data and settings) is under way",
+        'Wait for it, or run this one with cache: "off".',
+    ),
+    "directory": ("an evaluation is under way in it", "Wait for it, or name another directory."),
+}
+
+
+def _locked(folder: Path, setting: str) -> FileLock:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         # The system lets go of it when its holder dies, however it dies.
@@ -117,14 +163,11 @@ def _locked(folder: Path) -> FileLock:
             gc.collect()
             lock.acquire()
     except Timeout:
-        raise StoreError(
-            "cache",
-            f"this very evaluation (model, data and settings) is under way: {_holder(folder)}",
-            possible='Wait for it, or run this one with cache: "off".',
-        ) from None
+        rule, possible = _TAKEN[setting]
+        raise StoreError(setting, f"{rule}: {_holder(folder)}", possible=possible) from None
     except OSError as error:
         raise StoreError(
-            "cache",
+            setting,
             f"the folder of the run cannot be written ({type(error).__name__}: {error.strerror})",
             str(folder),
             'Set MLFLOW_MCQ_CACHE to a folder that can, or cache: "off".',
