@@ -16,7 +16,6 @@ from mlflow_mcq.genai.folded import folded, refuse_used
 from mlflow_mcq.genai.readers import judge_settings
 from mlflow_mcq.genai.rotated import answered_rows, rotated
 from mlflow_mcq.genai.scorer import McqScorer, scorer_of
-from mlflow_mcq.tracking import RunLog
 
 __all__ = ["bounded_workers", "genai_evaluate"]
 
@@ -67,12 +66,7 @@ def genai_evaluate(
             _check_called_by_name(predict_fn, list(rows[0].get("inputs", ())))
     with bounded_workers():
         result = mlflow.genai.evaluate(data=rows, scorers=readers, predict_fn=predict_fn)
-    result.metrics.update(folded(result, len(rows)).metrics)
-    for one in readers:
-        usage = one.usage if isinstance(one, McqScorer) else None
-        if usage is not None:
-            RunLog(result.run_id).metrics(usage.named(one.name))
-            result.metrics.update(usage.named(one.name))
+    result.metrics.update(folded(result, len(rows), scorers=readers).metrics)
     return result
 
 
