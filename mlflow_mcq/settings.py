@@ -327,7 +327,9 @@ def read_settings(config: Mapping[str, Any] | None, name: str = "mcq_judge") -> 
         needed = ("model",) if placed else ("model", "base_url")
         missing = [name for name in needed if not judge.get(name)]
     if missing:
-        raise JudgeNotConfigured("a judge without " + " and ".join(missing))
+        unknown = [str(name) for name in judge if name not in JudgeSettings.model_fields]
+        odd = f", but with {', '.join(unknown)}" if unknown else ""
+        raise JudgeNotConfigured(f"a judge without {' and '.join(missing)}{odd}")
     try:
         return Settings.model_validate(given)
     except ValidationError as error:
