@@ -283,7 +283,7 @@ def _read_options(cell: object, who: str) -> tuple[list[str], tuple[str, ...]]:
             cell = json.loads(cell, object_pairs_hook=_without_twins)
         except ValueError as error:
             rule = f"options in a text column must be JSON ({error})"
-            raise DataError(who, rule, cell, split_options(cell)) from None
+            raise DataError(who, rule, cell, split_options(str(cell))) from None
     labels: tuple[str, ...] = ()
     if isinstance(cell, Mapping):
         parts = cell if {"text", "label"} <= set(cell) else None
