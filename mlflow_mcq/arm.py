@@ -45,7 +45,7 @@ from mlflow_mcq.store.journal import Journal
 from mlflow_mcq.table import grades_frame
 from mlflow_mcq.unwinnable import tokenizer_of
 
-__all__ = ["Arm", "compare", "count", "measure", "put", "read"]
+__all__ = ["Arm", "compare", "count", "examined", "measure", "put", "read"]
 
 
 @dataclass
@@ -247,12 +247,7 @@ def put(arm: Arm, grader: Grader, grades: tuple[Grade, ...]) -> None:
     summary = metrics.summarize(frame, judged=isinstance(grader, JudgeGrader))
     if isinstance(grader, JudgeGrader):
         arm.judge = grader
-        exam = exam_of(grader)
-        summary.add(judge_numbers(grader, grades, exam, arm.settings.seed))
-        summary.add(canary_numbers(grader))
-        summary.add(corrected_numbers(grades, exam))
-        summary.add(human_numbers(grades))
-        arm.tables |= exam_tables(exam)
+        summary.add(examined(arm, grader, grades))
     stored = arm.generations[0].prompt.protocol == STORED
     seconds = None if stored else arm.seconds
     summary.add(reader_numbers(grader, grades, arm.items, seconds))
@@ -260,6 +255,29 @@ def put(arm: Arm, grader: Grader, grades: tuple[Grade, ...]) -> None:
     summary.add(chance_numbers(frame, arm.items))
     summary.add(label_picks(grades))
     arm.summaries[grader.name] = without_places(summary, grades)
+
+
+def examined(
+    arm: Arm, judge: JudgeGrader, grades: Sequence[Grade], called: str = "judge"
+) -> metrics.Summary:
+    """Measure a judge that has read an arm, and correct its accuracy by what is found.
+
+    Its exam, plain labels of these rows, replies that try to steer it, and what people said;
+    the tables of its exam are entered.
+
+    Args:
+        arm: What it read.
+        judge: Who read.
+        grades: Its readings.
+        called: In the names of its tables.
+    """
+    exam = exam_of(judge)
+    found = judge_numbers(judge, grades, exam, arm.settings.seed)
+    found.add(canary_numbers(judge))
+    found.add(corrected_numbers(grades, exam))
+    found.add(human_numbers(grades))
+    arm.tables |= exam_tables(exam, called)
+    return found
 
 
 def compare(arm: Arm) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -23,7 +23,7 @@ from mlflow_mcq.protocols import Protocol, few_shot, prompt_family
 from mlflow_mcq.records import Generation, Grade, Item, Reply, Request
 from mlflow_mcq.settings import Settings
 
-__all__ = ["data_digest", "family_for", "generate", "grade", "requests_for"]
+__all__ = ["data_digest", "family_for", "generate", "grade", "opened", "requests_for"]
 
 T = TypeVar("T")
 
@@ -97,15 +97,11 @@ def generate(
     family = prompt_family(settings.protocol, settings.style)
     if not isinstance(family, Protocol) or family.then is None:
         return _answers(engine, requests, settings, show)
-    opening = {(r.prompt.item.id, r.repeat): r for r in reversed(requests)}
-    firsts = {
-        (answer.prompt.item.id, answer.repeat): answer
-        for answer in _answers(engine, [*opening.values()][::-1], settings)
-    }
+    firsts = _firsts(engine, requests, settings)
     done: dict[int, Generation] = {}
     following: list[tuple[int, Request]] = []
     for place, request in enumerate(requests):
-        first = firsts[request.prompt.item.id, request.repeat]
+        first = _first(firsts, request)
         if first.reply.text is None:
             # Nothing more was sent, so nothing more stands in its prompt.
             failed = Reply(None, f"first turn: {first.reply.error}", first.reply.finish_reason)
@@ -116,6 +112,48 @@ def generate(
     seconds = _answers(engine, [request for _, request in following], settings, show)
     done |= {place: answer for (place, _), answer in zip(following, seconds, strict=True)}
     return tuple(done[place] for place in range(len(requests)))
+
+
+def opened(engine: Engine, requests: Sequence[Request], settings: Settings) -> list[Request]:
+    """The second of two turns, as requests of their own, with the first one asked now.
+
+    For callers that ask the model themselves: each orientation of an item, and of a repeat,
+    goes on from one and the same reply.
+
+    Args:
+        engine: Answers the first turn.
+        requests: What that asks; of a protocol with one turn they come back as they are.
+        settings: How.
+
+    Raises:
+        ModelError: A first turn has no answer.
+    """
+    family = prompt_family(settings.protocol, settings.style)
+    if not isinstance(family, Protocol) or family.then is None:
+        return list(requests)
+    firsts = _firsts(engine, requests, settings)
+    failed = next((one for one in firsts.values() if one.reply.text is None), None)
+    if failed is not None:
+        raise ModelError("first turn", f"failed: {failed.reply.error}", failed.key)
+    return [
+        replace(one, prompt=family.second(one.prompt, str(_first(firsts, one).reply.text)))
+        for one in requests
+    ]
+
+
+def _firsts(
+    engine: Engine, requests: Sequence[Request], settings: Settings
+) -> dict[tuple[str, int], Generation]:
+    """The first of two turns, asked once for each item and repeat."""
+    opening = {(r.prompt.item.id, r.repeat): r for r in reversed(requests)}
+    return {
+        (answer.prompt.item.id, answer.repeat): answer
+        for answer in _answers(engine, [*opening.values()][::-1], settings)
+    }
+
+
+def _first(firsts: Mapping[tuple[str, int], Generation], request: Request) -> Generation:
+    return firsts[request.prompt.item.id, request.repeat]
 
 
 def _answers(

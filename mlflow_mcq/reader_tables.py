@@ -65,8 +65,10 @@ def unwinnable_frame(items: Sequence[Item], grader: AnalogyGrader) -> pd.DataFra
     return pd.DataFrame(rows, columns=["item_id", "gold", "gold_text", "n_tokens", "window"])
 
 
-def exam_tables(exam: ExamReport | None) -> dict[str, pd.DataFrame]:
+def exam_tables(exam: ExamReport | None, called: str = "judge") -> dict[str, pd.DataFrame]:
     """The exam of a judge, reply by reply and kind by kind; nothing where it sat none.
+
+    Both names have what the judge is ``called`` in place of ``judge``.
 
     * ``mcq_judge_exam``: one row a reply, the misread ones first, then those that could not be
       read: ``id``, ``kind``, ``label``, ``verdict`` (of the judge; empty where ``error``
@@ -82,8 +84,8 @@ def exam_tables(exam: ExamReport | None) -> dict[str, pd.DataFrame]:
     kinds = pd.DataFrame([_kind_row(*one) for one in exam.by_kind], columns=[*_KIND_COLUMNS])
     kinds = kinds.sort_values(["sensitivity", "kind"], na_position="first", ignore_index=True)
     return {
-        "mcq_judge_exam": rows.astype({"slot": "Int64", "slot_read": "Int64"}),
-        "mcq_judge_exam_by_kind": kinds,
+        f"mcq_{called}_exam": rows.astype({"slot": "Int64", "slot_read": "Int64"}),
+        f"mcq_{called}_exam_by_kind": kinds,
     }
 
 

@@ -336,13 +336,14 @@ def read_settings(config: Mapping[str, Any] | None, name: str = "mcq_judge") -> 
     # Values are not repeated: what stands in the wrong place may be a key.
     if isinstance(judge, str):
         raise JudgeNotConfigured("a text in place of the judge's settings")
-    missing: list[str] = []
     if isinstance(judge, Mapping):
         placed = bool(place_of(str(judge.get("model", ""))))
         needed = ("model",) if placed else ("model", "base_url")
         missing = [name for name in needed if not judge.get(name)]
-    if missing:
-        raise JudgeNotConfigured("a judge without " + " and ".join(missing))
+        unknown = [str(name) for name in judge if name not in JudgeSettings.model_fields]
+        odd = f", but with {', '.join(unknown)}" if unknown else ""
+        if missing:
+            raise JudgeNotConfigured(f"a judge without {' and '.join(missing)}{odd}")
     try:
         return Settings.model_validate(given)
     except ValidationError as error:

@@ -81,11 +81,13 @@ def no_active_experiment() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def no_first_question(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out the judge's question beforehand, except where it is what is tested.
+    """Leave out the questions beforehand, except where they are what is tested.
 
-    Scripts of judges count their calls from 0, and tests count them after.
+    Scripts of judges and models count their calls from 0, and tests count them after.
     """
     if "first_question" not in request.keywords:
+        beforehand = "mlflow_mcq.engines.first_question.ask_first"
+        monkeypatch.setattr(beforehand, lambda chat, decoding: None)
         monkeypatch.setattr("mlflow_mcq.judges.ask_first", lambda judge: None)
 
 

@@ -259,6 +259,8 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
                 "base_url": server.url,
                 "max_retries": 0,
                 "preflight": False,
+                "exam_replies": 0,
+                "check_rows": 0,
                 "api_key_env": "CANARY_KEY",
                 "query": {"code": IN_QUERY},
             },
@@ -335,10 +337,6 @@ def test_lost_rows_stop_the_folding(ran: dict[str, Any], monkeypatch: pytest.Mon
         mlflow_mcq.folded(ran["result"].run_id, n_rows=25)
 
 
-STRICT = {"scorers": [scorers.strict()]}
-LENGTH = mlflow.genai.scorer(lambda outputs: len(outputs))
-
-
 # --- before a run ----------------------------------------------------------------------
 
 
@@ -369,11 +367,6 @@ def test_threads_are_bounded_for_the_call_only(
         pytest.param({}, JudgeNotConfigured, id="nobody reads"),
         pytest.param(
             {"scorers": [mlflow.genai.scorer(lambda outputs: 1)]}, SettingsError, id="not ours"
-        ),
-        pytest.param(
-            {"scorers": [scorers.strict()], "protocol": "options-last"},
-            SettingsError,
-            id="two turns",
         ),
         pytest.param(
             {"scorers": [scorers.strict()], "columns": {"id": "no"}}, DataError, id="data"

@@ -108,6 +108,44 @@ def test_numbers_that_may_count_from_one_are_spoken_of(
     assert ("none is 0" in reading.said) is doubted
 
 
+@pytest.mark.parametrize(
+    ("n_items", "n_options", "refused"),
+    [
+        pytest.param(9, 2, False, id="two options: 1 in 512 sets"),
+        pytest.param(10, 2, True, id="two options: 1 in 1,024"),
+        pytest.param(24, 4, False, id="four options: just likely enough"),
+        pytest.param(25, 4, True, id="four options"),
+        pytest.param(60, 10, False, id="ten options leave one out more often"),
+        pytest.param(66, 10, True, id="ten options"),
+    ],
+)
+@pytest.mark.parametrize("by_targets", [False, True], ids=["column", "targets"])
+def test_a_whole_column_that_may_be_one_option_off_is_refused(
+    n_items: int, n_options: int, refused: bool, by_targets: bool
+) -> None:
+    options = [f"text {i}" for i in range(n_options)]
+    rows = [
+        {**GOOD, "options": options, "id": str(i), "answer": 1 + i % (n_options - 1)}
+        for i in range(n_items)
+    ]
+    data = table(*rows)
+    targets = data.pop("answer").tolist() if by_targets else None
+    if refused:
+        with pytest.raises(DataError, match="answer_as to number if 1 is the first") as caught:
+            read_data(data, Settings(on_bad_rows="skip", limit=3), targets)
+        assert ("targets" if by_targets else "answer") in str(caught.value)
+    else:
+        assert "none is 0" in read_data(data, Settings(), targets).said
+    for way, gold in (("index", 1), ("number", 0)):
+        told = read_data(data, Settings(columns={"answer_as": way}), targets)
+        assert told.rows[0].item.gold == gold
+
+
+def test_orientations_of_an_item_are_no_further_evidence() -> None:
+    rows = [{**GOOD, "options": ["x", "y"], "id": str(i % 4), "answer": 1} for i in range(40)]
+    assert "none is 0" in read_data(table(*rows), Settings()).said
+
+
 def test_rows_without_an_id_keep_the_number_they_had() -> None:
     rows = [{k: v for k, v in GOOD.items() if k != "id"} for _ in range(3)]
     rows[0]["answer"] = "F"

@@ -17,7 +17,7 @@ import torch
 from fake_server import refused
 from tiny import PLAIN_TEMPLATE, byte_tokenizer, tiny_model
 from torch.utils.data import Dataset
-from transformers import Trainer, TrainingArguments
+from transformers import Trainer, TrainerCallback, TrainingArguments
 
 from mlflow_mcq.errors import DataError, JudgeUnavailable, ModelError, SettingsError
 from mlflow_mcq.training import McqCallback, Probe
@@ -65,6 +65,11 @@ class Texts(Dataset[dict[str, torch.Tensor]]):
 
 
 def trained(folder: Path, callbacks: list[Any], **changes: Any) -> Any:
+    return trainer_of(folder, callbacks, **changes).model
+
+
+def trainer_of(folder: Path, callbacks: list[Any], **changes: Any) -> Trainer:
+    """A Trainer that has trained."""
     model = tiny_model(attention_dropout=0.3)
     model.train()
     arguments = TrainingArguments(
@@ -73,15 +78,20 @@ def trained(folder: Path, callbacks: list[Any], **changes: Any) -> Any:
         per_device_train_batch_size=2,
         learning_rate=1e-2,
         report_to="none",
-        save_strategy="no",
         disable_tqdm=True,
         use_cpu=True,
-        **changes,
+        **{"save_strategy": "no", **changes},
     )
-    Trainer(
-        model, arguments, train_dataset=Texts(), callbacks=callbacks, processing_class=TOKENIZER
-    ).train()
-    return model
+    trainer = Trainer(
+        model,
+        arguments,
+        train_dataset=Texts(),
+        eval_dataset=torch.utils.data.Subset(Texts(), [0]),
+        callbacks=callbacks,
+        processing_class=TOKENIZER,
+    )
+    trainer.train()
+    return trainer
 
 
 @pytest.mark.parametrize(
@@ -107,6 +117,60 @@ def test_weights_are_bit_for_bit_those_without_the_callback(
     tags = mlflow.get_run(run.info.run_id).data.tags
     assert tags["mcq.curve.n_items"] == "3"
     assert tags["mcq.curve.orientations"] == "swap"
+
+
+class Shown(TrainerCallback):  # type: ignore[misc]
+    """Keeps what the Trainer has to choose by."""
+
+    def __init__(self) -> None:
+        self.found: list[dict[str, float]] = []
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any, **more: Any) -> None:
+        self.found.append({"step": state.global_step, **metrics})
+
+
+def test_the_trainer_chooses_its_best_weights_by_our_numbers(tmp_path: Path, store: None) -> None:
+    shown, name = Shown(), "mcq/regex_naive/other_rate"
+    curves = McqCallback(DATA, 4, **QUICK)
+    with mlflow.start_run() as run:
+        trainer = trainer_of(
+            tmp_path,
+            [curves, shown],
+            eval_strategy="steps",
+            eval_steps=2,
+            save_strategy="steps",
+            save_steps=2,
+            load_best_model_at_end=True,
+            metric_for_best_model=name,
+            greater_is_better=False,
+            gradient_checkpointing=True,
+        )
+    history = mlflow.MlflowClient().get_metric_history(run.info.run_id, name)
+    curve = {one.step: one.value for one in history}
+    assert [*curve] == [0, 2, 4, 5]
+    chosen_from = {row["step"]: row[f"eval_{name}"] for row in shown.found}
+    assert {2, 4} <= set(chosen_from)  # some releases look at the last step as well
+    assert chosen_from == {step: curve[step] for step in chosen_from}
+    assert trainer.state.best_metric == min(chosen_from.values())
+    best = trainer.state.best_global_step
+    assert curves.probe.measure(trainer.model, TOKENIZER)[name] == curve[best]
+    trainer.evaluate()  # after training: no point of a curve, and no run is open
+    assert f"eval_{name}" not in shown.found[-1]
+
+
+def test_an_evaluation_of_the_trainer_costs_nothing_where_nobody_chooses_by_ours(
+    tmp_path: Path, store: None
+) -> None:
+    shown = Shown()
+    with mlflow.start_run() as run:
+        trainer_of(
+            tmp_path, [McqCallback(DATA, 4, **QUICK), shown], eval_strategy="steps", eval_steps=2
+        )
+    name = "mcq/regex_naive/other_rate"
+    history = mlflow.MlflowClient().get_metric_history(run.info.run_id, name)
+    assert [one.step for one in history] == [0, 4, 5]
+    steps = {row["step"]: f"eval_{name}" in row for row in shown.found}
+    assert (steps[2], steps[4]) == (False, True)  # what was measured anyway is there
 
 
 def test_a_run_is_opened_and_closed_where_none_is_active(tmp_path: Path, store: None) -> None:

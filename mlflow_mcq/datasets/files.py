@@ -15,6 +15,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
+from mlflow_mcq.datasets.way_out import from_file
 from mlflow_mcq.errors import DataError
 
 __all__ = ["frame_of", "load_frame"]
@@ -33,14 +34,16 @@ def load_frame(path: str | Path) -> pd.DataFrame:
             f"data file {path.name!r}",
             "has an unknown ending",
             path.suffix,
-            f"Known: {', '.join(_READERS)}. Word pairs are data: {{analogy: {{pairs: ...}}}}.",
+            f"Known: {', '.join(_READERS)}. Anything else (a sheet, a database) goes through "
+            "pandas: pass the DataFrame. Word pairs are data: {analogy: {pairs: ...}}.",
         )
     if not path.is_file():
         raise DataError("data file", "does not exist", str(path))
     try:
         return reader(path)
     except _BROKEN as error:
-        raise DataError(f"data file {path.name!r}", f"cannot be read ({error})") from error
+        name, hint = f"data file {path.name!r}", from_file(error)
+        raise DataError(name, f"cannot be read ({error})", possible=hint) from error
 
 
 def _jsonl(path: Path) -> pd.DataFrame:

@@ -18,6 +18,7 @@ import pandas as pd
 
 from mlflow_mcq.datasets.answers import AnswerKey, Counting
 from mlflow_mcq.datasets.several_gold import SeveralGold, read_answers, under_policy
+from mlflow_mcq.datasets.way_out import near_column, split_column, split_options
 from mlflow_mcq.errors import DataError
 from mlflow_mcq.orientations import MOST_SLOTS, letters_for
 from mlflow_mcq.records import Item
@@ -181,7 +182,8 @@ def answer_column(names: Sequence[str], columns: Columns) -> str | None:
 def _column(names: Sequence[str], noun: str, named: str | None) -> str | None:
     if named is not None:
         if named not in names:
-            raise DataError(f"columns.{noun}", "is not a column of the data", named, f"Has {names}")
+            hint = near_column(named, names)
+            raise DataError(f"columns.{noun}", "is not a column of the data", named, hint)
         return named
     usual = [name for name in _USUAL[noun] if name in names]
     if noun == "answer" and len(usual) > 1:
@@ -206,7 +208,7 @@ def _not_found(missing: Sequence[str], names: Sequence[str]) -> DataError:
         "needs a question, options (a list column, or columns A, B, C, ...) and an answer, and no "
         f"column is known as {' or '.join(missing)}",
         list(names),
-        f"Name what is missing: columns = {{{shown}}}{targets}.",
+        f"Name what is missing: columns = {{{shown}}}{targets}{split_column(names) or '.'}",
     )
 
 
@@ -280,7 +282,8 @@ def _read_options(cell: object, who: str) -> tuple[list[str], tuple[str, ...]]:
         try:
             cell = json.loads(cell, object_pairs_hook=_without_twins)
         except ValueError as error:
-            raise DataError(who, f"options in a text column must be JSON ({error})", cell) from None
+            rule = f"options in a text column must be JSON ({error})"
+            raise DataError(who, rule, cell, split_options(str(cell))) from None
     labels: tuple[str, ...] = ()
     if isinstance(cell, Mapping):
         parts = cell if {"text", "label"} <= set(cell) else None

@@ -7,6 +7,7 @@ is the only one that fits; anything else goes to the reader of plain columns.
 from __future__ import annotations
 
 import difflib
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -129,7 +130,7 @@ def read_data(
     rows, n_stripped = without_labels(rows)
     said = _said(layout, inside, rows, labels, len(refused), n_stripped)
     if layout is None:
-        said += _counting_doubt(rows, targets, settings.columns)
+        said += _counting_doubt(rows, targets, settings.columns, source)
     taken = share(draw(rows, settings.limit, settings.seed), settings.shard)
     if not taken:
         raise DataError("shard", "holds no items", settings.shard, "Use fewer shards.")
@@ -278,11 +279,23 @@ def _skip_hint(n_bad: int, n_good: int) -> str:
 _ENOUGH_NUMBERS = 4
 
 
-def _counting_doubt(rows: Sequence[Row], targets: Sequence[object] | None, columns: Columns) -> str:
+_UNLIKELY = 1e-3
+"""Chance that no gold is the first option, below which nobody reads on without asking."""
+
+
+def _counting_doubt(
+    rows: Sequence[Row], targets: Sequence[object] | None, columns: Columns, source: str
+) -> str:
     """What to say of numbers that are read as counting from zero, though none of them is 0.
 
-    Each row fits both ways to count, so none is refused; a whole column that counts from
-    one would be read one option too far, and only the missing 0 shows it.
+    Each row fits both ways to count; a whole column that counts from one would be read one
+    option too far, and only the missing 0 shows it. Golds that are spread evenly over n options
+    leave out the first with a chance of the product of ``1 - 1/n`` over items. (They leave out
+    the last as rarely, which is what they would have done if the column counts from one: such a
+    column does not say what it means, and a guess would be wrong for all of it or for none.)
+
+    Raises:
+        DataError: That chance is too small for an accident.
     """
     if columns.answer_as != "auto":
         return ""
@@ -290,9 +303,21 @@ def _counting_doubt(rows: Sequence[Row], targets: Sequence[object] | None, colum
     given = list(targets) if targets is not None else [row.cells[str(name)] for row in rows]
     numeric = [v for v in given if isinstance(v, (int, float, np.integer, np.floating))]
     numbers = {int(v) for v in numeric if v == v}
-    golds = {row.item.gold for row in rows}
+    items = {row.item.id: row.item for row in rows}
+    golds = {item.gold for item in items.values()}
     if len(rows) < _ENOUGH_NUMBERS or 0 in golds or numbers != golds:
         return ""
+    chance = math.prod(1 - 1 / len(item.options) for item in items.values())
+    if chance < _UNLIKELY:
+        error = DataError(
+            str(name or "targets"),
+            f"the answers of all {len(items):,} items fit a count from 0 and a count from 1: none "
+            "is 0, and none is the number of options; read in the wrong way every gold would be "
+            "one option off",
+            sorted(numbers),
+            "Set columns.answer_as to number if 1 is the first option, or to index if 0 is.",
+        )
+        raise _located(error, source)
     return (
         "; answers are read as counting from 0, and none is 0: if yours count from 1, "
         "set columns.answer_as to number"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mlflow_mcq.doors import Chat
+from mlflow_mcq.engines import first_question
+from mlflow_mcq.engines.openai_chat import OpenAIChat
 from mlflow_mcq.errors import ModelError
 from mlflow_mcq.records import Decoding, Generation, Query, Reply, Request
 from mlflow_mcq.spent import Spent
@@ -32,6 +34,8 @@ class ChatEngine:
 
     Args:
         chat: The model.
+        preflight: Ask a server one short question before the first row. It is no row, and
+            in no count of rows or tokens.
 
     Attributes:
         fingerprint: Of the chat.
@@ -39,11 +43,12 @@ class ChatEngine:
         spent: What its rows have taken so far.
     """
 
-    def __init__(self, chat: Chat) -> None:
+    def __init__(self, chat: Chat, *, preflight: bool = False) -> None:
         self.chat = chat
         self.fingerprint: str = chat.fingerprint
         self.speaks_chat: bool = chat.speaks_chat
         self.spent = Spent()
+        self._unasked = preflight
 
     def generate(self, requests: Sequence[Request], decoding: Decoding) -> Iterator[Generation]:
         """Yield answers as they come; a row without one carries the reason.
@@ -52,8 +57,11 @@ class ChatEngine:
         reply holds an error, counted apart and in no denominator.
 
         Raises:
-            ModelError: Not a single row has an answer.
+            ModelError: Not a single row has an answer, or the server serves nobody.
         """
+        if requests and self._unasked and isinstance(self.chat, OpenAIChat):
+            first_question.ask_first(self.chat, decoding)
+            self._unasked = False
         queries = [Query(r.prompt.content, r.seed(decoding.seed)) for r in requests]
         waiting = set(range(len(queries)))
         failed: list[tuple[Request, str]] = []

@@ -37,6 +37,8 @@ class EndpointChat(OpenAIChat):
         SettingsError: No target is set, or it is no HTTP address.
     """
 
+    named_by = "the endpoint's name, MLflow's deployments target and its credentials"
+
     def __init__(
         self,
         uri: str,

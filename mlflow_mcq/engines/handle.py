@@ -39,11 +39,15 @@ class ModelHandle:
     Attributes:
         engine: What our evaluators use.
         chat: The model behind it.
+
+    Args:
+        chat: The model behind it.
+        preflight: See `ChatEngine`.
     """
 
-    def __init__(self, chat: Chat) -> None:
+    def __init__(self, chat: Chat, *, preflight: bool = False) -> None:
         self.chat = chat
-        self.engine = ChatEngine(chat)
+        self.engine = ChatEngine(chat, preflight=preflight)
 
     def __call__(self, frame: pd.DataFrame) -> list[str]:
         """Answer the first column of a DataFrame."""
@@ -174,6 +178,7 @@ def remote_model(  # noqa: PLR0913  one argument for each setting of a server
     timeout_s: float = 120.0,
     api_key_header: str | None = None,
     query: Mapping[str, str] | None = None,
+    preflight: bool = True,
 ) -> ModelHandle:
     """A model behind an OpenAI-compatible server (vLLM, SGLang, llama.cpp, TGI, ...).
 
@@ -186,6 +191,9 @@ def remote_model(  # noqa: PLR0913  one argument for each setting of a server
         timeout_s: Seconds before a call is given up.
         api_key_header: Header of the key where it is no bearer: ``api-key`` for Azure OpenAI.
         query: Added to the URL of every call: ``{"api-version": ...}`` for Azure OpenAI.
+        preflight: Ask one short question before the first row, so that a wrong key, model or
+            address stops an evaluation in seconds. Where every row is there already nothing
+            is asked.
     """
     from mlflow_mcq.engines.openai_chat import OpenAIChat
 
@@ -199,7 +207,8 @@ def remote_model(  # noqa: PLR0913  one argument for each setting of a server
             speaks_chat=chat,
             key_header=api_key_header,
             query=query,
-        )
+        ),
+        preflight=preflight,
     )
 
 
@@ -211,7 +220,7 @@ def endpoint_model(uri: str) -> ModelHandle:
     """
     from mlflow_mcq.engines.endpoint import EndpointChat
 
-    return ModelHandle(EndpointChat(uri, timeout_s=120.0))
+    return ModelHandle(EndpointChat(uri, timeout_s=120.0), preflight=True)
 
 
 def connect_judge(judge: JudgeSettings) -> Chat:

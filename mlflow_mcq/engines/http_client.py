@@ -296,6 +296,6 @@ def _completion(page: bytes, kind: str) -> dict[str, Any]:
         got = page.decode("utf-8", "replace")
     fault = shape_fault(got)
     if fault:
-        raise CallError(fault, "passing")
+        raise CallError(fault, "passing", 200)
     whole: dict[str, Any] = got
     return whole

@@ -321,8 +321,9 @@ def load_weights(
     except (OSError, ValueError, ImportError) as error:
         raise ModelError(
             f"model {path_or_name!r}",
-            f"cannot be loaded: {error}",
-            possible="Give a folder written by save_pretrained, or the name of a causal "
-            "language model at the hub.",
+            f"cannot be loaded: {str(error).rstrip('. ')}",
+            possible="Give a folder written by save_pretrained, or the name of a causal language "
+            "model at the hub. A model behind a server is mlflow_mcq.remote_model(base_url=..., "
+            "model=...).",
         ) from error
     return model.eval(), tokenizer

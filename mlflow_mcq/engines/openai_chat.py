@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import hashlib
 import os
 import queue
@@ -57,12 +58,14 @@ class OpenAIChat:
         url: The server, without credentials.
         fingerprint: Twelve hex digits over model, server and kind of endpoint.
         deterministic: Always False: servers batch, and replace models, as they like.
+        named_by: The settings that say who is asked, for people who must change them.
 
     Raises:
         SettingsError: The URL is none, or the environment variable is not set.
     """
 
     deterministic: bool = False
+    named_by: str = "model, base_url and api_key_env"
 
     def __init__(  # noqa: PLR0913  one argument for each setting of the judge
         self,
@@ -189,6 +192,22 @@ class OpenAIChat:
             if text and len(secret) >= _SHORTEST_KEY:
                 text = text.replace(secret, "[redacted]")
         return replace(reply, text=text, error=failed and redacted(failed, secrets))
+
+    def fault(self, query: Query, decoding: Decoding) -> CallError | None:
+        """Why a query gets no completion, asked at most twice; None where it gets one."""
+        hasty = copy.copy(self)  # the calls to come keep their own patience
+        hasty.max_retries = min(self.max_retries, 1)
+
+        async def one(client: HttpClient, asked: Query) -> CallError | None:
+            try:
+                await hasty.completion(client, asked, decoding)
+            except CallError as error:
+                return error
+            return None
+
+        found = next(found for _, found in hasty.each([query], one))
+        self._limit_name = hasty._limit_name
+        return found
 
     def told(self, error: BaseException) -> str:
         """What went wrong in one line, without secrets."""

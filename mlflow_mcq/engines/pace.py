@@ -38,6 +38,11 @@ class CallError(Exception):
         self.wait = wait
 
     @property
+    def answered(self) -> bool:
+        """Whether the server says that all is well, with something that is no completion."""
+        return 200 <= self.status < 300
+
+    @property
     def pressing(self) -> bool:
         """Whether the server has more calls than it can bear."""
         return self.status in (429, 503)

@@ -152,6 +152,8 @@ def _values(got: Any, batch: Sequence[Request]) -> list[Any]:
         f"must return a list, tuple, array, Series or DataFrame with one text for each row, "
         f"not one {type(got).__name__} for {_rows_name(batch)}",
         got,
+        "It is called with a DataFrame of many prompts: "
+        "lambda frame: [answer(prompt) for prompt in frame.iloc[:, 0]].",
     )
 
 

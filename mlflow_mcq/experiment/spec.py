@@ -45,6 +45,7 @@ class RemoteSpec(BaseModel):
     timeout_s: float = Field(120.0, gt=0)
     api_key_header: str | None = Field(None, pattern=r"^[A-Za-z][A-Za-z0-9-]*$")
     query: dict[str, str] = Field(default_factory=dict)
+    preflight: bool = True
 
 
 def _named(model: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,11 +11,12 @@ import mlflow
 
 from mlflow_mcq.engines.handle import ModelHandle
 from mlflow_mcq.errors import JudgeNotConfigured, SettingsError
+from mlflow_mcq.genai.application import as_function, check_called_by_name
 from mlflow_mcq.genai.folded import folded, refuse_used
 from mlflow_mcq.genai.readers import judge_settings
-from mlflow_mcq.genai.rotated import answered_rows, rotated
+from mlflow_mcq.genai.rotated import answered_rows, has_two_turns, rotated
 from mlflow_mcq.genai.scorer import McqScorer, scorer_of
-from mlflow_mcq.tracking import RunLog
+from mlflow_mcq.settings import read_settings
 
 __all__ = ["bounded_workers", "genai_evaluate"]
 
@@ -62,17 +62,13 @@ def genai_evaluate(
         rows = answered_rows(predict_fn.engine, data, split, settings)
         predict_fn = None
     else:
-        rows = _rows(data, split, settings)
+        rows = _rows(data, split, settings, predict_fn)
         if predict_fn is not None and rows:
-            _check_called_by_name(predict_fn, list(rows[0].get("inputs", ())))
+            check_called_by_name(predict_fn, list(rows[0].get("inputs", ())))
+            predict_fn = as_function(predict_fn)
     with bounded_workers():
         result = mlflow.genai.evaluate(data=rows, scorers=readers, predict_fn=predict_fn)
-    result.metrics.update(folded(result, len(rows)).metrics)
-    for one in readers:
-        usage = one.usage if isinstance(one, McqScorer) else None
-        if usage is not None:
-            RunLog(result.run_id).metrics(usage.named(one.name))
-            result.metrics.update(usage.named(one.name))
+    result.metrics.update(folded(result, len(rows), scorers=readers).metrics)
     return result
 
 
@@ -112,28 +108,19 @@ def _scorers(scorers: Sequence[Any] | None, judge: Mapping[str, Any] | None) -> 
     return given
 
 
-def _check_called_by_name(predict_fn: Callable[..., Any], names: Sequence[str]) -> None:
-    # MLflow's own words for this ask for other data, which is what cannot be changed here.
-    try:
-        signature = inspect.signature(predict_fn)
-    except (TypeError, ValueError):
-        return
-    try:
-        signature.bind(**dict.fromkeys(names))
-    except TypeError as error:
-        called = ", ".join(f"{name}=..." for name in names)
-        raise SettingsError(
-            "predict_fn",
-            f"is called once a row, by name, as predict_fn({called})",
-            str(signature),
-            f"Name its argument {' and '.join(names)}.",
-        ) from error
+def _are_rows(data: Any) -> bool:
+    return bool(isinstance(data, list) and data and all("expectations" in row for row in data))
 
 
-def _rows(data: Any, split: str | None, settings: Mapping[str, Any]) -> list[Any]:
-    made = isinstance(data, list) and data and all("expectations" in row for row in data)
-    if not made:
-        return rotated(data, split=split, **settings)
+def _rows(
+    data: Any,
+    split: str | None,
+    settings: Mapping[str, Any],
+    predict_fn: Callable[..., Any] | None,
+) -> list[Any]:
+    if not _are_rows(data):
+        first = predict_fn if has_two_turns(read_settings(settings)) else None
+        return rotated(data, split=split, opening=first, **settings)
     if settings or split is not None:
         raise SettingsError(
             "data", "is rows already, and settings would change nothing in them", list(settings)

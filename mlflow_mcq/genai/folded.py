@@ -11,19 +11,21 @@ from mlflow_mcq import metrics
 from mlflow_mcq.arm import Arm, count
 from mlflow_mcq.errors import DataError, RunInUse, StoreError
 from mlflow_mcq.extras import parser_numbers
+from mlflow_mcq.genai.measured import measure_reader
+from mlflow_mcq.genai.scorer import McqScorer
 from mlflow_mcq.genai.stored import StoredRow, stored_rows
-from mlflow_mcq.graders.plain import ABSTAINS
-from mlflow_mcq.places import without_places
 from mlflow_mcq.records import Grade
 from mlflow_mcq.report import report, save_answers
 from mlflow_mcq.settings import Settings, read_settings
 from mlflow_mcq.table import grades_frame
-from mlflow_mcq.tracking import RunLog
+from mlflow_mcq.tracking import RunLog, quiet
 
 __all__ = ["folded", "refuse_used"]
 
 
-def folded(result: Any, n_rows: int | None = None) -> EvaluationResult:
+def folded(
+    result: Any, n_rows: int | None = None, *, scorers: Sequence[Any] = ()
+) -> EvaluationResult:
     """Put the numbers of an arm into a run of `mlflow.genai.evaluate`.
 
     MLflow averages rows, and knows nothing of items and their orientations. Here rows of one
@@ -35,6 +37,9 @@ def folded(result: Any, n_rows: int | None = None) -> EvaluationResult:
     Args:
         result: What `mlflow.genai.evaluate` returned, or the id of its run.
         n_rows: How many rows went in; None does not check that all came out.
+        scorers: Those that read the run. A judge among them sits its exam now, and
+            ``judge/accuracy_corrected`` is the accuracy without its errors; without them
+            nobody is here who could.
 
     Returns:
         The numbers by name, and the artifacts.
@@ -42,6 +47,7 @@ def folded(result: Any, n_rows: int | None = None) -> EvaluationResult:
     Raises:
         StoreError: Rows were lost on the way.
         DataError: No scorer of ours has read this run, or a row lacks options or gold.
+        SettingsError: A judge among the scorers is not the one that read the run.
         RunInUse: The run holds such numbers already.
     """
     run_id = str(getattr(result, "run_id", result))
@@ -54,6 +60,12 @@ def folded(result: Any, n_rows: int | None = None) -> EvaluationResult:
     _check_whole(log, rows, names, n_rows)
     arm = _arm(rows, names)
     save_answers(arm, log)
+    known = {one.name: one for one in scorers if isinstance(one, McqScorer) and one.name in names}
+    with quiet():
+        for name in names:
+            measure_reader(arm, name, known.get(name))
+        for judge in _judges(rows):
+            _compare(arm, judge)
     values = report(arm, log, names, None, means=True)
     _log_judges(log, rows)
     return EvaluationResult(metrics=values, artifacts=log.artifacts, run_id=run_id)
@@ -91,7 +103,7 @@ def _check_whole(
 def _arm(rows: Sequence[StoredRow], names: Sequence[str]) -> Arm:
     arm = Arm(_settings(rows[0].settings), tuple(row.generation for row in rows), 0.0)
     count(arm)
-    judges = frozenset(name for row in rows for name in row.judged)
+    judges = _judges(rows)
     for name in names:
         # A row without an answer is counted with the answers, and no reader has failed on it.
         grades = tuple(r.grades[name] for r in rows if r.generation.reply.error is None)
@@ -99,15 +111,12 @@ def _arm(rows: Sequence[StoredRow], names: Sequence[str]) -> Arm:
             raise DataError("predict_fn", "gave no answer to any row")
         arm.grades[name] = grades
         arm.frames[name] = grades_frame(grades)
-        summary = metrics.summarize(arm.frames[name], judged=name in judges)
-        n_unread = sum(grade.error == ABSTAINS for grade in grades)
-        if n_unread:
-            summary.rate("abstain_rate", n_unread, len(grades), "rows")
-            summary.notes["accuracy"] = f"without {n_unread} rows that only a judge can read"
-        arm.summaries[name] = without_places(summary, grades)
-    for judge in judges:
-        _compare(arm, judge)
+        arm.summaries[name] = metrics.summarize(arm.frames[name], judged=name in judges)
     return arm
+
+
+def _judges(rows: Sequence[StoredRow]) -> frozenset[str]:
+    return frozenset(name for row in rows for name in row.judged)
 
 
 def _compare(arm: Arm, judge: str) -> None:

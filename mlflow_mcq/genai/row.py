@@ -31,7 +31,7 @@ from mlflow_mcq.records import (
     Request,
 )
 
-__all__ = ["generation_of", "row_of"]
+__all__ = ["called_with", "generation_of", "row_of"]
 
 _BY_HAND = "by-hand"
 _TEXT, _MESSAGES = "prompt", "messages"
@@ -51,14 +51,8 @@ def row_of(request: Request, place: int, settings: Mapping[str, Any]) -> dict[st
         predict function with them by name; ``expectations`` as above.
     """
     prompt, item = request.prompt, request.prompt.item
-    content = prompt.content
-    asked: dict[str, Any] = (
-        {_TEXT: content}
-        if isinstance(content, str)
-        else {_MESSAGES: [{"role": m.role, "content": m.content} for m in content]}
-    )
     return {
-        "inputs": asked,
+        "inputs": called_with(prompt),
         "expectations": {
             "gold": item.gold,
             "options": list(item.options),
@@ -79,6 +73,14 @@ def row_of(request: Request, place: int, settings: Mapping[str, Any]) -> dict[st
             },
         },
     }
+
+
+def called_with(prompt: Prompt) -> dict[str, Any]:
+    """What a predict function is called with, by name: ``prompt`` or ``messages``."""
+    content = prompt.content
+    if isinstance(content, str):
+        return {_TEXT: content}
+    return {_MESSAGES: [{"role": m.role, "content": m.content} for m in content]}
 
 
 def generation_of(inputs: Any, outputs: Any, expectations: Any) -> Generation:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from mlflow.entities import Feedback
 from mlflow.genai import Scorer
 from pydantic import PrivateAttr
 
+from mlflow_mcq.doors import Grader
 from mlflow_mcq.errors import DataError, SettingsError
 from mlflow_mcq.genai.feedback import feedback_of, refusal
 from mlflow_mcq.genai.readers import FAMILIES, Readers
@@ -62,6 +64,10 @@ class McqScorer(Scorer):  # type: ignore[misc]  # MLflow ships no types
     def usage(self) -> Usage | None:
         """What the judge has cost so far; None where nobody is asked."""
         return self._readers.usage
+
+    def lent(self) -> AbstractContextManager[Grader]:
+        """The reader behind this scorer, to be given back: what it spends counts in `usage`."""
+        return self._readers.one()
 
     def prepare(self) -> None:
         """Ask the judge one cheap question, so that a wrong key fails before the first row.

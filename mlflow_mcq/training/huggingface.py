@@ -8,10 +8,13 @@ import mlflow
 from transformers import TrainerCallback
 
 from mlflow_mcq.errors import ModelError, SettingsError
+from mlflow_mcq.ranks import present_ranks
 from mlflow_mcq.training.probe import Probe
 from mlflow_mcq.training.untouched import refuse_shards
 
 __all__ = ["McqCallback", "check_interval"]
+
+_EVAL, _OURS = "eval_", "mcq/"
 
 
 class McqCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not followed
@@ -20,6 +23,10 @@ class McqCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not
     Numbers go into the run that is active when training begins (that of transformers' own
     MLflow callback, too), by step; where none is, one is opened. Among several processes the
     main one measures, and the others wait for it at their next step.
+
+    The Trainer can choose by these numbers: ``metric_for_best_model="mcq/judge/accuracy"`` (with
+    ``load_best_model_at_end``, say, or early stopping) finds them among its own as
+    ``eval_mcq/judge/accuracy``, and each of its evaluations is then a point of the curves, too.
 
     Args:
         data: As in `mlflow_mcq.evaluate`.
@@ -42,10 +49,13 @@ class McqCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not
         self._tokenizer = tokenizer
         self._given_run = self.probe.run_id
         self._last = -1
+        self._values: dict[str, float] = {}
+        self._training = False
         self._opened = False
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         """Check what would fail at every point, and measure the model as it comes."""
+        self._training = True
         if not state.is_world_process_zero:
             return
         refuse_shards(more["model"])
@@ -58,15 +68,34 @@ class McqCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not
         self._measure(state, more)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-        """Measure, where it is time."""
-        if state.is_world_process_zero and state.global_step % self.every_n_steps == 0:
+        """Measure, where it is time, and at the last step."""
+        # Not at the end of training: the Trainer may have put its best weights back by then.
+        due = state.global_step % self.every_n_steps == 0 or state.global_step == state.max_steps
+        if state.is_world_process_zero and due:
             self._measure(state, more)
 
+    def on_evaluate(
+        self, args: Any, state: Any, control: Any, metrics: Any = None, **more: Any
+    ) -> None:
+        """Put the numbers of this step beside the Trainer's own, on every process."""
+        if not self._training or metrics is None:
+            return
+        chosen_by = str(getattr(args, "metric_for_best_model", None) or "")
+        wanted = chosen_by.removeprefix(_EVAL).startswith(_OURS)
+        if wanted and state.is_world_process_zero:
+            self._measure(state, more)
+        found = self._values if self._last == state.global_step else {}
+        if wanted:  # each process chooses by itself, and must choose the same
+            found = present_ranks().from_main(lambda: found)
+        metrics.update({f"{_EVAL}{name}": value for name, value in found.items()})
+
     def on_train_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-        """Measure the model as it is in the end."""
+        """Measure the model as it is in the end, unless it is that of an earlier step again."""
+        self._training = False
         if not state.is_world_process_zero:
             return
-        self._measure(state, more)
+        if not getattr(args, "load_best_model_at_end", False):
+            self._measure(state, more)
         if self._opened:
             mlflow.end_run()
             self._opened = False
@@ -74,7 +103,7 @@ class McqCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not
     def _measure(self, state: Any, more: dict[str, Any]) -> None:
         if state.global_step != self._last:
             self._last = state.global_step
-            self.probe.log(more["model"], self._tokenizer_of(more), self._last)
+            self._values = self.probe.log(more["model"], self._tokenizer_of(more), self._last)
 
     def _tokenizer_of(self, more: dict[str, Any]) -> Any:
         found = self._tokenizer or more.get("processing_class") or more.get("tokenizer")
