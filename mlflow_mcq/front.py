@@ -17,7 +17,7 @@ from mlflow_mcq.errors import JudgeNotConfigured, ModelError, SettingsError
 from mlflow_mcq.judge_settings import JudgeSettings
 from mlflow_mcq.local_settings import LocalSettings, read_local
 from mlflow_mcq.settings import EVALUATORS, Settings, check_reads_sets, read_settings
-from mlflow_mcq.together import call_name, evaluate_together, ranks_of_call
+from mlflow_mcq.together import call_parts, evaluate_together, ranks_of_call
 
 __all__ = ["checked_settings", "evaluate", "usable_model"]
 
@@ -52,8 +52,9 @@ def evaluate(
 
     Where processes are connected (Accelerate, torch.distributed) it may be called on every
     rank: all generate, the main one grades and logs one run, and all return its result. The
-    main rank may call it alone; not the very same call (data and settings) once alone and once
-    with the others, who would take the first for theirs.
+    main rank may call it alone, on a line of its own: the same line of the program means the
+    same call, and where ranks differ there in data or settings all end with an error. Nor the
+    very same call once alone and once with the others, who would take the first for theirs.
 
     Returns:
         MLflow's result: ``metrics``, ``artifacts`` and ``tables``.
@@ -87,7 +88,7 @@ def evaluate(
         return whole(_usable_data(data, split), usable_model(model, checked))
     return evaluate_together(
         lambda: usable_model(model, checked),
-        call_name(data, split, checked, names),
+        call_parts(data, split, checked, names),
         lambda handle: whole(_usable_data(data, split), handle),
         ranks,
     )
