@@ -19,7 +19,7 @@ from mlflow_mcq.local_settings import LocalSettings, read_local
 from mlflow_mcq.settings import EVALUATORS, Settings, check_reads_sets, read_settings
 from mlflow_mcq.together import call_parts, evaluate_together, ranks_of_call
 
-__all__ = ["checked_settings", "evaluate", "usable_model"]
+__all__ = ["checked_settings", "evaluate", "judge_first", "usable_model"]
 
 
 def evaluate(
@@ -67,7 +67,7 @@ def evaluate(
         ``evaluate(answer, frame, evaluators=["mcq_regex"], orientations="swap")``
     """
     names = ["mcq_judge"] if evaluators is None else evaluators
-    names = [names] if isinstance(names, str) else list(names)
+    names = judge_first([names] if isinstance(names, str) else names)
     config = dict(settings)
     if judge is not None:
         config["judge"] = judge.model_dump() if isinstance(judge, JudgeSettings) else judge
@@ -92,6 +92,19 @@ def evaluate(
         lambda handle: whole(_usable_data(data, split), handle),
         ranks,
     )
+
+
+def judge_first(evaluators: Sequence[str]) -> list[str]:
+    """The order in which evaluators are best called: the judge first.
+
+    The first one has the answers made, so its judge is tried before they are, and may read
+    them meanwhile. What each says does not depend on the order.
+
+    Example:
+        >>> judge_first(["mcq_similarity", "mcq_judge", "mcq_regex"])
+        ['mcq_judge', 'mcq_similarity', 'mcq_regex']
+    """
+    return sorted(evaluators, key=lambda name: name != "mcq_judge")
 
 
 def checked_settings(config: Mapping[str, Any], evaluators: Sequence[str]) -> Settings:
