@@ -18,7 +18,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -74,12 +74,19 @@ def parts_of_settings(settings: Mapping[str, Any], of: str = "") -> dict[str, st
         >>> parts_of_settings({"seed": 3})["setting seed"]
         '3'
     """
-    parts = {"package version": version("mlflow-mcq")}
+    parts = {"package version": _version()}
     for name, value in settings.items():
         text = json.dumps(value, default=str, sort_keys=True)
         long = isinstance(value, Mapping) or len(text) > _SHOWN
         parts[f"{of}setting {name}"] = digest_of(text) if long else text
     return parts
+
+
+def _version() -> str:
+    try:
+        return version("mlflow-mcq")
+    except PackageNotFoundError:  # run from its sources
+        return "not installed"
 
 
 def agreed(ranks: Ranks, what: str, prepare: Callable[[], tuple[T, Parts]]) -> T:
@@ -143,7 +150,7 @@ def _beating(board: Board, index: int) -> Iterator[None]:
         while not done.wait(_BEAT_S):
             try:
                 board.draw(f"beat/{index}")
-            except RuntimeError:  # the store has gone: this process will find out itself
+            except ModelError:  # the store has gone: this process will find out itself
                 return
 
     thread = threading.Thread(target=beat, name="mcq-beat", daemon=True)

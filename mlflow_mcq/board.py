@@ -60,11 +60,17 @@ class Board:
 
     def draw(self, name: str) -> int:
         """The next number of a counter, from 0; no process draws one twice."""
-        return int(self._store.add(name, 1)) - 1
+        return self._add(name, 1) - 1
 
     def drawn(self, name: str) -> int:
         """How many numbers of a counter were drawn."""
-        return int(self._store.add(name, 0))
+        return self._add(name, 0)
+
+    def _add(self, name: str, n: int) -> int:
+        try:
+            return int(self._store.add(name, n))
+        except RuntimeError as error:
+            raise ModelError("process 0", "is not connected any more", str(error)) from error
 
     def take(
         self, name: str, seconds: float | None = None, meanwhile: Callable[[], None] | None = None
