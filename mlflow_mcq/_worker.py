@@ -10,9 +10,11 @@ import os
 import pickle
 import signal
 import sys
+from collections.abc import Iterable, Sequence
 from typing import Any, BinaryIO
 
 from mlflow_mcq.local_settings import LocalSettings
+from mlflow_mcq.records import Prompt
 
 __all__ = ["main"]
 
@@ -43,7 +45,7 @@ def _answer(message: tuple[Any, ...], answers: BinaryIO) -> None:
         from mlflow_mcq.engines.sharing import loaded
 
         chat: Any = loaded(settings, batch_size)
-        for answer in chat.ask(*rest):
+        for answer in _scores(chat, *rest) if kind == "score" else chat.ask(*rest):
             _say(answers, "reply", call, answer)
         _say(answers, "done", call, str(getattr(chat, "road", None) or ""))
     except BrokenPipeError:
@@ -52,6 +54,12 @@ def _answer(message: tuple[Any, ...], answers: BinaryIO) -> None:
         from mlflow_mcq.engines.pool import shown_error
 
         _say(answers, "failed", call, shown_error(error))
+
+
+def _scores(chat: Any, prompts: Sequence[Prompt], thinking: bool | None) -> Iterable[Any]:
+    from mlflow_mcq.engines.label_scores import LabelScorer
+
+    return enumerate(LabelScorer(chat, thinking).score(prompts))
 
 
 def _told(settings: LocalSettings, batch_size: int) -> dict[str, Any]:

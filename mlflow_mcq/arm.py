@@ -22,12 +22,15 @@ from mlflow_mcq.datasets.stored import PROTOCOL as STORED
 from mlflow_mcq.diagnostics import Alarm
 from mlflow_mcq.doors import Engine, Grader, Scorer, Tokenizer
 from mlflow_mcq.engines.described import described
+from mlflow_mcq.engines.elsewhere_scores import PooledScorer, VllmScorer
 from mlflow_mcq.engines.kept import KeptEngine
 from mlflow_mcq.engines.label_scores import LabelScorer
 from mlflow_mcq.engines.local import LocalChat
 from mlflow_mcq.engines.openai_chat import OpenAIChat
+from mlflow_mcq.engines.pool import PooledChat
 from mlflow_mcq.engines.remote_scores import RemoteScorer
 from mlflow_mcq.engines.stored import StoredEngine
+from mlflow_mcq.engines.vllm_chat import VllmChat
 from mlflow_mcq.errors import ModelError, SettingsError
 from mlflow_mcq.extras import exam_of, judge_numbers, parser_numbers, reader_numbers
 from mlflow_mcq.graders import JudgeGrader, SimilarityGrader
@@ -194,13 +197,9 @@ def count(arm: Arm) -> None:
 def _score(arm: Arm, chat: object) -> None:
     """Score the letters; a diagnostic must not cost generations that are done."""
     prompts = list({g.key[:3]: g.prompt for g in arm.generations}.values())
-    scorer: Scorer
-    if isinstance(chat, LocalChat):
-        scorer = LabelScorer(chat, thinking=arm.settings.thinking)
-    elif isinstance(chat, OpenAIChat):
-        scorer = RemoteScorer(chat, thinking=arm.settings.thinking)
-    else:
-        why = "undefined: the model is not in memory here, nor a remote_model that could be asked"
+    scorer = _scorer_of(chat, arm.settings.thinking)
+    if scorer is None:
+        why = "undefined: the model is not loaded here, nor a remote_model that could be asked"
         arm.numbers.undefined["logprob/accuracy"] = why
         return
     try:
@@ -209,6 +208,16 @@ def _score(arm: Arm, chat: object) -> None:
         arm.numbers.undefined["logprob/accuracy"] = f"undefined: {error}"
     else:
         arm.tables["mcq_label_scores"] = label_scores_frame(arm.scores)
+
+
+def _scorer_of(chat: object, thinking: bool | None) -> Scorer | None:
+    if isinstance(chat, LocalChat):
+        return LabelScorer(chat, thinking)
+    if isinstance(chat, PooledChat):
+        return PooledScorer(chat, thinking)
+    if isinstance(chat, VllmChat):
+        return VllmScorer(chat, thinking)
+    return RemoteScorer(chat, thinking) if isinstance(chat, OpenAIChat) else None
 
 
 def read(arm: Arm, graders: Iterable[Grader]) -> list[str]:

@@ -10,6 +10,7 @@ import pickle
 import time
 import zlib
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from mlflow_mcq.errors import ModelError
@@ -59,14 +60,27 @@ class Board:
 
     def draw(self, name: str) -> int:
         """The next number of a counter, from 0; no process draws one twice."""
-        return int(self._store.add(name, 1)) - 1
+        return self._add(name, 1) - 1
 
-    def take(self, name: str, seconds: float | None = None) -> Any:
+    def drawn(self, name: str) -> int:
+        """How many numbers of a counter were drawn."""
+        return self._add(name, 0)
+
+    def _add(self, name: str, n: int) -> int:
+        try:
+            return int(self._store.add(name, n))
+        except RuntimeError as error:
+            raise ModelError("process 0", "is not connected any more", str(error)) from error
+
+    def take(
+        self, name: str, seconds: float | None = None, meanwhile: Callable[[], None] | None = None
+    ) -> Any:
         """What stands under a name, as soon as it does.
 
         Args:
             name: Where.
             seconds: Most to wait; None waits as long as the processes are connected.
+            meanwhile: Called again and again; what it raises ends the waiting.
 
         Raises:
             ModelError: Nobody put it up in time, or the main process has gone.
@@ -75,6 +89,8 @@ class Board:
         # Asked for now and then: `wait` of a store gives up after a time that the caller's
         # own program has set.
         while not self.has(name):
+            if meanwhile is not None:
+                meanwhile()
             if seconds is not None and time.monotonic() - start > seconds:
                 raise ModelError(
                     "evaluate",
@@ -116,8 +132,11 @@ class Board:
         """Say that the main process is here, and with which model; None: it has found none."""
         self.put("open", model)
 
-    def attend(self) -> str | None:
+    def attend(self, meanwhile: Callable[[], None] | None = None) -> str | None:
         """Come, and wait for the main process to come.
+
+        Args:
+            meanwhile: As in `take`.
 
         Returns:
             The model that it has.
@@ -126,7 +145,7 @@ class Board:
             ModelError: It does not come.
         """
         self.draw("came")
-        model: str | None = self.take("open", _PATIENCE_S)
+        model: str | None = self.take("open", _PATIENCE_S, meanwhile)
         return model
 
     def leave(self) -> None:
@@ -136,7 +155,7 @@ class Board:
     def see_off(self) -> None:
         """Wait, on the main process, for those who came: its end may be that of the store."""
         end = time.monotonic() + _GOODBYE_S
-        while self._store.add("left", 0) < self._store.add("came", 0):
+        while self.drawn("left") < self.drawn("came"):
             if time.monotonic() > end:  # one has died; its launcher says so
                 return
             time.sleep(0.01)

@@ -18,9 +18,9 @@ from mlflow_mcq.judge_settings import JudgeSettings
 from mlflow_mcq.local_settings import LocalSettings, read_local
 from mlflow_mcq.settings import EVALUATORS, Settings, check_reads_sets, read_settings
 from mlflow_mcq.store.hold import held_together
-from mlflow_mcq.together import call_name, evaluate_together, ranks_of_call
+from mlflow_mcq.together import call_parts, evaluate_together, ranks_of_call
 
-__all__ = ["checked_settings", "evaluate", "usable_model"]
+__all__ = ["checked_settings", "evaluate", "judge_first", "usable_model"]
 
 
 def evaluate(
@@ -53,8 +53,9 @@ def evaluate(
 
     Where processes are connected (Accelerate, torch.distributed) it may be called on every
     rank: all generate, the main one grades and logs one run, and all return its result. The
-    main rank may call it alone; not the very same call (data and settings) once alone and once
-    with the others, who would take the first for theirs.
+    main rank may call it alone, on a line of its own: the same line of the program means the
+    same call, and where ranks differ there in data or settings all end with an error. Nor the
+    very same call once alone and once with the others, who would take the first for theirs.
 
     Returns:
         MLflow's result: ``metrics``, ``artifacts`` and ``tables``.
@@ -67,7 +68,7 @@ def evaluate(
         ``evaluate(answer, frame, evaluators=["mcq_regex"], orientations="swap")``
     """
     names = ["mcq_judge"] if evaluators is None else evaluators
-    names = [names] if isinstance(names, str) else list(names)
+    names = judge_first([names] if isinstance(names, str) else names)
     config = dict(settings)
     if judge is not None:
         config["judge"] = judge.model_dump() if isinstance(judge, JudgeSettings) else judge
@@ -90,10 +91,23 @@ def evaluate(
         return whole(_usable_data(data, split), usable_model(model, checked))
     return evaluate_together(
         lambda: usable_model(model, checked),
-        call_name(data, split, checked, names),
+        call_parts(data, split, checked, names),
         lambda handle: whole(_usable_data(data, split), handle),
         ranks,
     )
+
+
+def judge_first(evaluators: Sequence[str]) -> list[str]:
+    """The order in which evaluators are best called: the judge first.
+
+    The first one has the answers made, so its judge is tried before they are, and may read
+    them meanwhile. What each says does not depend on the order.
+
+    Example:
+        >>> judge_first(["mcq_similarity", "mcq_judge", "mcq_regex"])
+        ['mcq_judge', 'mcq_similarity', 'mcq_regex']
+    """
+    return sorted(evaluators, key=lambda name: name != "mcq_judge")
 
 
 def checked_settings(config: Mapping[str, Any], evaluators: Sequence[str]) -> Settings:

@@ -3,6 +3,7 @@
 What is made is kept on disk, where the run of the same recipe finds it: generation may
 take many GPUs and several machines, and everything after it takes one process.
 
+0. All ranks compare what they are about to do, and end at once where that differs.
 1. The main rank looks which items lack a row. A restart, or another number of ranks, does
    only these.
 2. Items are cut into chunks, large ones first. A rank draws the number of its next chunk
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ from typing import Any
 
 from mlflow.utils.logging_utils import eprint
 
+from mlflow_mcq.agreement import Parts, agreed, parts_of_settings
 from mlflow_mcq.datasets.frame import items_of
 from mlflow_mcq.datasets.human_label import refuse_human_labels
 from mlflow_mcq.datasets.reading import read_data
@@ -36,10 +38,10 @@ from mlflow_mcq.engines.pool import PooledChat
 from mlflow_mcq.errors import ModelError
 from mlflow_mcq.experiment.running import arm_settings, handle_of
 from mlflow_mcq.experiment.spec import ArmSpec, Recipe
-from mlflow_mcq.pipeline import generate, requests_for
+from mlflow_mcq.pipeline import data_digest, generate, requests_for
 from mlflow_mcq.ranks import Ranks, chunk_ends, join_ranks
 from mlflow_mcq.recipe import load_recipe
-from mlflow_mcq.records import Reply, Request
+from mlflow_mcq.records import Decoding, Item, Reply, Request
 from mlflow_mcq.settings import Settings
 from mlflow_mcq.spent import Spent
 from mlflow_mcq.store.journal import Journal
@@ -85,9 +87,29 @@ def generate_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None
     Raises:
         McqError: The recipe is not usable, ranks disagree, or not one row has an answer.
     """
-    recipe = load_recipe(path, overrides)
     ranks = join_ranks()
+
+    def load() -> tuple[Recipe, Parts]:
+        recipe = load_recipe(path, overrides)
+        return recipe, _parts_of(recipe)
+
+    recipe = agreed(ranks, "recipe", load)
     return [_arm_rows(recipe, arm, ranks) for arm in recipe.arms]
+
+
+def _parts_of(recipe: Recipe) -> dict[str, str]:
+    """What a recipe asks for; not where things lie, which may differ between machines."""
+    parts = {"arms": ", ".join(arm.name for arm in recipe.arms)}
+    for arm in recipe.arms:
+        checked = arm_settings(recipe, arm)
+        settings = checked.measured
+        settings["cache"] = checked.cache if checked.cache in ("off", "run") else "a folder"
+        if settings["few_shot"] is not None:
+            settings["few_shot"]["path"] = None  # what is read from it stands in the prompts
+        model = recipe.model_of(arm)
+        parts |= parts_of_settings(settings, f"arm {arm.name}: ")
+        parts[f"arm {arm.name}: kind of model"] = type(model).__name__
+    return parts
 
 
 def _arm_rows(recipe: Recipe, arm: ArmSpec, ranks: Ranks) -> ArmRows:
@@ -97,23 +119,54 @@ def _arm_rows(recipe: Recipe, arm: ArmSpec, ranks: Ranks) -> ArmRows:
         return ArmRows(arm.name, skipped="its answers are in the data")
     if settings.cache == "off":
         return ArmRows(arm.name, skipped='with cache: "off" no row is kept')
-    # Several ranks are the processes already: none starts further ones.
-    one = settings if ranks.size == 1 else settings.model_copy(update={"processes": 1})
-    engine = _engine(model, one)
+
+    def read() -> tuple[Sequence[Item], Parts]:
+        rows = list(read_data(load_data(*recipe.source_of(arm)), settings, None, None).rows)
+        refuse_human_labels(rows, settings.columns)
+        items = items_of(rows)
+        digest = data_digest(items) if ranks.size > 1 else ""  # seconds, for a million
+        return items, {"data": f"{len(items)} items, {digest}"}
+
+    def load() -> tuple[ChatEngine | None, Parts]:
+        # Several ranks are the processes already: none starts further ones.
+        one = settings if ranks.size == 1 else settings.model_copy(update={"processes": 1})
+        engine = _engine(model, one)
+        return engine, {"kind of model": "none" if engine is None else type(engine.chat).__name__}
+
+    items = agreed(ranks, "data", read)  # before minutes of loading weights
+    engine = agreed(ranks, "model", load)
     if engine is None:
         return ArmRows(arm.name, skipped="what the model is cannot be told from its name")
-    frame = load_data(*recipe.source_of(arm))
-    rows = list(read_data(frame, settings, None, None).rows)
-    refuse_human_labels(rows, settings.columns)
-    requests = requests_for(items_of(rows), settings, chat=speaks_chat(engine, settings))
-    if isinstance(engine.chat, PooledChat):
+    requests = agreed(ranks, "prompts", _prompts(engine, items, settings, ranks))
+    if isinstance(engine.chat, (PooledChat, LocalChat)):
         return _Work(arm.name, engine, requests, settings, ranks).done()
-    if not isinstance(engine.chat, LocalChat):
-        # A server is asked by one process: what it bears is bounded for that one.
-        work = _Work(arm.name, engine, requests, settings, Ranks())
-        return ranks.from_main(work.done)
-    _agree(engine, requests, settings, ranks)
-    return _Work(arm.name, engine, requests, settings, ranks).done()
+    # A server is asked by one process: what it bears is bounded for that one.
+    work = _Work(arm.name, engine, requests, settings, Ranks())
+    return ranks.from_main(work.done)
+
+
+def _prompts(
+    engine: ChatEngine, items: Sequence[Item], settings: Settings, ranks: Ranks
+) -> Callable[[], tuple[list[Request], Parts]]:
+    chat: Any = engine.chat
+    if isinstance(chat, LocalChat):
+        # Where weights lie on the main rank's machine names them for all: on another one the
+        # same files have other dates.
+        chat.origin = ranks.from_main(lambda: chat.origin)
+
+    def set_out() -> tuple[list[Request], Parts]:
+        requests = requests_for(items, settings, chat=speaks_chat(engine, settings))
+        digest = hashlib.sha256()
+        for request in requests if ranks.size > 1 else ():
+            # Without model and decoding, which are parts of their own.
+            digest.update(row_key("", request, Decoding()))
+        return requests, {
+            "model": engine.fingerprint,
+            "prompts": digest.hexdigest()[:12],
+            "decoding": str(settings.decoding),
+        }
+
+    return set_out
 
 
 def _engine(model: Any, settings: Settings) -> ChatEngine | None:
@@ -127,25 +180,6 @@ def _engine(model: Any, settings: Settings) -> ChatEngine | None:
     else:
         engine = handle.engine
     return engine if isinstance(engine, ChatEngine) else None
-
-
-def _agree(
-    engine: ChatEngine, requests: Sequence[Request], settings: Settings, ranks: Ranks
-) -> None:
-    """Check that all ranks have one model and one list of prompts.
-
-    Raises:
-        ModelError: They do not; their rows would be those of no single model.
-    """
-    chat: Any = engine.chat
-    # Where weights lie on the main rank's machine names them for all: on another one the
-    # same files have other dates.
-    chat.origin = ranks.from_main(lambda: chat.origin)
-    digest = hashlib.sha256()
-    for request in requests:
-        digest.update(row_key(engine.fingerprint, request, settings.decoding))
-    ranks.agree("model", engine.fingerprint, "Give every machine the same files.")
-    ranks.agree("data, settings or examples", digest.hexdigest()[:12], "Give all the same files.")
 
 
 class _Work:

@@ -226,6 +226,10 @@ class _Arms:
         held = self._held.get(place)
         if held is not None and held[0] == key:
             held[1].inherit(settings)
+            if call.model is not None:
+                from mlflow_mcq.graders.early import say_late
+
+                say_late(call.plan.judge)
             return held[1]
         _refuse_used_run(call.run_id)
         arm = _measure(call, settings)

@@ -27,7 +27,7 @@ from datetime import timedelta
 from itertools import count
 from typing import Any, TypeVar
 
-from mlflow_mcq.errors import McqError, ModelError
+from mlflow_mcq.errors import McqError
 
 __all__ = [
     "Ranks",
@@ -104,24 +104,6 @@ class Ranks:
         """Wait until every rank is here."""
         if self.size > 1:
             _collective().barrier(group=self._group)
-
-    def agree(self, what: str, value: str, possible: str = "") -> None:
-        """Check that all ranks mean the same.
-
-        Raises:
-            ModelError: One does not; raised on every rank.
-        """
-
-        def compare() -> None:
-            others = {number: one for number, one in enumerate(told) if one != told[0]}
-            if others:
-                raise ModelError(
-                    f"process {min(others)}", f"has another {what} than process 0",
-                    others[min(others)], possible,
-                )  # fmt: skip
-
-        told = self.gather(value)
-        self.from_main(compare)
 
     def ticket(self) -> Callable[[], int]:
         """A counter from 0 that all ranks draw from; no number is drawn twice."""

@@ -291,8 +291,10 @@ def _frame(rows: Iterable[dict[str, Any]], columns: tuple[str, ...]) -> pd.DataF
 
 
 def _storable_column(cells: list[Any]) -> list[Any]:
-    texts = {str, list} & set(map(type, cells))
-    return [storable(cell) for cell in cells] if texts else cells
+    kinds = set(map(type, cells))
+    if kinds <= {str, type(None)} and all(map(str.isascii, filter(None, cells))):
+        return cells  # nearly always, and at no call of our own for each of a million cells
+    return [storable(cell) for cell in cells] if kinds & {str, list} else cells
 
 
 def storable(value: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import json
 import logging
 import pickle
@@ -13,6 +12,7 @@ from typing import Any
 import pandas as pd
 from mlflow.models.evaluation.base import EvaluationResult
 
+from mlflow_mcq.agreement import Parts, SameCall, digest_of, parts_of_settings
 from mlflow_mcq.board import Board, open_board
 from mlflow_mcq.engines.chat_engine import ChatEngine
 from mlflow_mcq.engines.described import forward_hooks
@@ -23,7 +23,7 @@ from mlflow_mcq.errors import ModelError, SettingsError
 from mlflow_mcq.ranks import Ranks, launched_ranks, present_ranks
 from mlflow_mcq.settings import Settings
 
-__all__ = ["call_name", "evaluate_together", "ranks_of_call"]
+__all__ = ["call_name", "call_parts", "evaluate_together", "ranks_of_call"]
 
 _log = logging.getLogger(__name__)
 Make = Callable[[], Any]
@@ -53,26 +53,36 @@ def ranks_of_call(settings: Settings) -> Ranks:
     return found
 
 
-def call_name(data: Any, split: str | None, settings: Settings, evaluators: Sequence[str]) -> str:
-    """Sixteen hex digits over what is evaluated: the same on all ranks that mean the same."""
-    digest = hashlib.sha256(json.dumps([split, list(evaluators)]).encode())
-    digest.update(settings.model_dump_json().encode("utf-8", "surrogatepass"))
+def call_parts(
+    data: Any, split: str | None, settings: Settings, evaluators: Sequence[str]
+) -> Parts:
+    """What is evaluated, part by part: the same on all ranks that mean the same."""
     if isinstance(data, pd.DataFrame):
         rows = data.to_json(orient="split", default_handler=str) or ""
     else:
         plain = isinstance(data, (str, list, dict, tuple))
         rows = json.dumps(data, default=str) if plain else type(data).__name__
-    digest.update(rows.encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()[:16]
+    counted = isinstance(data, (pd.DataFrame, list, tuple))
+    return {
+        "data": (f"{len(data)} rows, " if counted else "") + digest_of(rows),
+        "split": str(split),
+        "evaluators": ", ".join(evaluators),
+        **parts_of_settings(settings.model_dump(mode="json")),
+    }
 
 
-def evaluate_together(make: Make, name: str, whole: Whole, ranks: Ranks) -> EvaluationResult:
+def call_name(parts: Parts) -> str:
+    """Twelve hex digits over what is evaluated."""
+    return digest_of(*(f"{name}: {value}" for name, value in parts.items()))
+
+
+def evaluate_together(make: Make, parts: Parts, whole: Whole, ranks: Ranks) -> EvaluationResult:
     """Let all ranks that come here generate; the main one grades and logs.
 
     Args:
         make: Gives the model. A `ModelHandle` with weights in memory is shared out; any other
             model is asked by the main rank alone.
-        name: Of the call; see `call_name`.
+        parts: Of the call; see `call_parts`.
         whole: The evaluation, for the main rank, given the model to use.
         ranks: All of them.
 
@@ -80,40 +90,48 @@ def evaluate_together(make: Make, name: str, whole: Whole, ranks: Ranks) -> Eval
         The same result on every rank.
 
     Raises:
-        ModelError: The model is spread over the ranks, ranks have different weights, or
-            another rank failed.
+        ModelError: The model is spread over the ranks, ranks were called for different things
+            or have different weights, or another rank failed.
         Exception: What the evaluation raised on the main rank, on all of them.
     """
-    board = open_board(name)
+    board, same = open_board(call_name(parts)), SameCall(ranks, parts)
     if ranks.is_main:
-        return _lead(make, whole, board, ranks.size)
-    engine = _shared(make())
-    theirs = board.attend()
+        return _lead(make, whole, board, (ranks.size, same))
     try:
-        if theirs is not None and theirs != _named(engine):
-            possible = "Load the same weights, and hang the same hooks on them, on every rank."
-            who = f"process {ranks.index}"
-            raise ModelError(who, "has another model than process 0", "", possible)
-        found = help_out(engine, board, ranks.index)
+        same.check()  # before weights are loaded for nothing
+        found = _follow(_shared(make()), board, ranks, same)
     finally:
-        board.leave()
+        same.leave()
     if isinstance(found, BaseException):
         raise found
     result: EvaluationResult = found
     return result
 
 
-def _lead(make: Make, whole: Whole, board: Board, n_ranks: int) -> EvaluationResult:
+def _follow(engine: ChatEngine | None, board: Board, ranks: Ranks, same: SameCall) -> object:
+    """Take a share of the rows, and what the main rank has at the end."""
+    try:
+        theirs = board.attend(same.check)
+        if theirs is not None:
+            same.compare_model(theirs, _named(engine))
+        return help_out(engine, board, ranks.index)
+    finally:
+        board.leave()
+
+
+def _lead(make: Make, whole: Whole, board: Board, others: tuple[int, SameCall]) -> EvaluationResult:
     """Evaluate, and whatever becomes of it, tell the others."""
     told: object = ModelError("process 0", "ended before it had a result")
     spread, greeted = None, False
+    n_ranks, same = others
     try:
+        same.check()
         model = make()
         engine = _shared(model)
         board.announce(_named(engine))
         greeted = True
         if engine is not None:
-            spread = SpreadEngine(engine, board, n_ranks)
+            spread = SpreadEngine(engine, board, n_ranks, check=same.check)
             model = copy.copy(model)  # the caller's own goes on with its own engine
             model.engine = spread
         result = whole(model)
@@ -127,6 +145,8 @@ def _lead(make: Make, whole: Whole, board: Board, n_ranks: int) -> EvaluationRes
             board.announce(None)
         board.put(OVER, True)
         board.put(f"step/{0 if spread is None else spread.n_jobs}", ("result", _portable(told)))
+        same.leave()
+        same.see_off()
         board.see_off()
 
 
@@ -140,8 +160,9 @@ def _shared(model: Any) -> ChatEngine | None:
 def _named(engine: ChatEngine | None) -> str:
     """Weights and hooks: a rank that is not steered as the others are makes other rows."""
     if engine is None or not isinstance(engine.chat, LocalChat):
-        return ""
-    return f"{engine.fingerprint} {forward_hooks(engine.chat.model)}"
+        return "asked by the main process alone"
+    hooks = forward_hooks(engine.chat.model)
+    return f"{engine.fingerprint}, hooks {hooks}"
 
 
 def _portable(told: object) -> object:

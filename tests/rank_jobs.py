@@ -95,12 +95,13 @@ def _rank(rank: int, n: int, port: int, pipe: Any, job: Callable[..., Any], give
 def generate_job(
     rank: int, recipes: Mapping[int, str], caches: Mapping[int, str], killed_after: int | None
 ) -> Any:
-    """Make the rows of a recipe; rank 1 may be killed after so many of its own."""
+    """Make the rows of a recipe; rank 1, or the only one, may be killed after so many rows."""
     from mlflow_mcq.generation import generate_recipe
     from mlflow_mcq.store.row_store import RowStore
 
     os.environ["MLFLOW_MCQ_CACHE"] = caches.get(rank, caches[0])
-    if rank == 1 and killed_after is not None:
+    doomed = rank == min(1, int(os.environ["WORLD_SIZE"]) - 1)
+    if doomed and killed_after is not None:
         put, left = RowStore.put, iter(range(killed_after))
 
         def fatal(self: RowStore, *row: Any) -> bool:
@@ -167,6 +168,8 @@ def evaluate_job(rank: int, folder: str, calls: list[dict[str, Any]]) -> list[An
                 "answer": call.get("answer", 0),
             }
         )
+        if rank in call.get("other_data_on", ()):
+            frame.loc[0, "question"] = "Which is another one?"
         n_fed = []
         hook = model.register_forward_pre_hook(lambda *_, seen=n_fed: seen.append(1))
         # The main rank is slow, so that it leaves some of the work to the others.
@@ -178,9 +181,14 @@ def evaluate_job(rank: int, folder: str, calls: list[dict[str, Any]]) -> list[An
             model.register_forward_pre_hook(broken)
         steers = [model.register_forward_pre_hook(_steer)] if call.get("steered_on") == rank else []
         given = {"max_new_tokens": 6, "orientations": "rotations", **call.get("settings", {})}
+        if rank in call.get("other_seed_on", ()):
+            given["seed"] = rank
         handle: Any = (wrapped, tokenizer) if not call.get("function") else _says_a
         try:
-            result = mlflow_mcq.evaluate(handle, frame, evaluators=["mcq_regex"], **given)
+            if "on" in call:  # a line of its own: the same line means the same call
+                result = mlflow_mcq.evaluate(handle, frame, evaluators=["mcq_regex"], **given)
+            else:
+                result = mlflow_mcq.evaluate(handle, frame, evaluators=["mcq_regex"], **given)
             path = mlflow.MlflowClient(f"sqlite:///{folder}/mlflow.db").download_artifacts(
                 result.run_id, "mcq_generations.parquet"
             )
@@ -208,3 +216,38 @@ def _steer(*_: Any) -> None:
 def _break(broken: bool, *_: Any) -> None:
     if broken:
         raise OverflowError("a broken device")
+
+
+def agree_job(rank: int, cases: list[dict[int, Any]], silence_s: float) -> list[Any]:
+    """What each rank makes of the others, in one case after the other.
+
+    A case says what each rank tells: parts, an error to raise, or a number of seconds that it
+    stays away.
+    """
+    from mlflow_mcq import agreement
+    from mlflow_mcq.errors import McqError
+    from mlflow_mcq.ranks import join_ranks
+
+    agreement._SILENCE_S = silence_s
+    ranks, found = join_ranks(), []
+    for case in cases:
+        ranks.wait()
+        told = case.get(rank, {"data": "a", "setting seed": "0"})
+        if isinstance(told, float):
+            time.sleep(told)
+            found.append(None)
+            continue
+
+        def prepare(told: Any = told) -> tuple[int, Any]:
+            if isinstance(told, Exception):
+                raise told
+            if "seconds" in told:
+                time.sleep(told["seconds"])
+            return rank, {name: text for name, text in told.items() if name != "seconds"}
+
+        try:
+            found.append(agreement.agreed(ranks, "data", prepare))
+        except McqError as error:
+            found.append(error)
+    ranks.wait()
+    return found

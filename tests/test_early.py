@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import mlflow
 import pandas as pd
 import pytest
 from fake_server import FakeServer, Script
@@ -79,6 +80,7 @@ def test_the_judge_is_asked_before_the_last_answer_is_there(
 def test_by_the_door_that_users_take(
     store: None, judge_server: Callable[[Script], FakeServer]
 ) -> None:
+    """In whatever order evaluators are named."""
     asked = threading.Event()
     server = judge_server(lambda request, n: asked.set() or "A")
     calls = []
@@ -90,10 +92,43 @@ def test_by_the_door_that_users_take(
 
     table = [{"question": i.question, "options": list(i.options), "answer": i.gold} for i in ITEMS]
     judge = {"model": "j", "base_url": server.url, "concurrency": 2, "exam_replies": 0}
-    result = mlflow_mcq.evaluate(model, table, judge=judge, batch_size=4, orientations="as-is")
+    result = mlflow_mcq.evaluate(
+        model, table, judge=judge, evaluators=["mcq_regex", "mcq_judge"], batch_size=4,
+        orientations="as-is",
+    )  # fmt: skip
     assert len(calls) == 3
     assert result.metrics["cost/judging_overlapped_seconds"] > 0
     assert result.metrics["judge/n_rows"] == 12
+
+
+@pytest.mark.parametrize(
+    ("names", "changes", "said"),
+    [
+        pytest.param(("mcq_regex", "mcq_judge"), {}, True, id="last"),
+        pytest.param(("mcq_judge", "mcq_regex"), {}, False, id="first"),
+        pytest.param(("mcq_regex", "mcq_judge"), {"max_calls": 9}, False, id="it waits anyway"),
+    ],
+)
+def test_mlflows_own_order_is_kept_and_what_it_costs_is_said(
+    store: None,
+    judge_server: Callable[[Script], FakeServer],
+    capsys: pytest.CaptureFixture[str],
+    names: tuple[str, ...],
+    changes: dict[str, Any],
+    said: bool,
+) -> None:
+    server = judge_server(lambda request, n: "A")
+    judge = {"model": "j", "base_url": server.url, "exam_replies": 0, "check_rows": 0, **changes}
+    frame = pd.DataFrame({"question": ["Which?"], "options": [["this", "that"]], "answer": [0]})
+    result = mlflow.models.evaluate(
+        lambda table: ["As you like"] * len(table),
+        frame,
+        model_type="mcq",
+        evaluators=list(names),
+        evaluator_config={name: {"judge": judge} for name in names},
+    )
+    assert result.metrics["judge/n_rows"] == 2
+    assert ("Named first in evaluators=[...]" in capsys.readouterr().err) is said
 
 
 @pytest.mark.parametrize(

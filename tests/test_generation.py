@@ -94,7 +94,7 @@ def test_every_number_of_processes_makes_the_same_rows_once(
     assert len(writers) > 1
 
 
-def test_a_killed_job_goes_on_with_another_number_of_processes(
+def test_a_job_killed_twice_goes_on_with_other_numbers_of_processes(
     alone: tuple[Path, Path], tmp_path: Path
 ) -> None:
     recipe, expected = alone
@@ -102,8 +102,11 @@ def test_a_killed_job_goes_on_with_another_number_of_processes(
     assert 1 not in told
     before = replies(tmp_path)
     assert 0 < len(before) < len(replies(expected))
+    assert generate(1, recipe, tmp_path, killed_after=40) == {}
+    between = replies(tmp_path)
+    assert before.items() < between.items() < replies(expected).items()
     told = generate(2, recipe, tmp_path)
-    assert sum(arm.n_found for arm in told[0]) > 0
+    assert sum(arm.n_found for arm in told[0]) == len(between)
     assert replies(tmp_path) == replies(expected)
 
 
@@ -142,7 +145,7 @@ def test_processes_that_read_other_data_are_found_out(model: str, tmp_path: Path
     }
     told = on_ranks(3, generate_job, recipes, {0: str(tmp_path / "cache")}, None)
     assert {str(error) for error in told.values()} == {str(told[0])}
-    assert str(told[0]).startswith("process 1: has another data, settings or examples")
+    assert str(told[0]).startswith("process 1: differs from process 0 in data (10 items, ")
 
 
 def test_a_refusal_of_the_main_process_ends_all(model: str, tmp_path: Path) -> None:

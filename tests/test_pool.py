@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,8 +18,10 @@ from tiny import byte_tokenizer, saved, tiny_model
 import mlflow_mcq
 from mlflow_mcq.engines.chat_engine import ChatEngine
 from mlflow_mcq.engines.described import described
+from mlflow_mcq.engines.elsewhere_scores import PooledScorer
 from mlflow_mcq.engines.handle import in_processes
 from mlflow_mcq.engines.kept import KeptEngine
+from mlflow_mcq.engines.label_scores import LabelScorer
 from mlflow_mcq.engines.pool import PooledChat, WorkerPool
 from mlflow_mcq.engines.sharing import keep_only, loaded, pooled, weights_shared
 from mlflow_mcq.errors import ModelError, SettingsError
@@ -81,6 +84,35 @@ def test_what_a_worker_cannot_load_is_said_as_here(base: str, shared: None) -> N
     with pytest.raises(ModelError) as there:
         pooled(settings, 8, 2)
     assert str(there.value) == str(here.value)
+
+
+def test_labels_are_scored_as_in_one_process(base: str, shared: None) -> None:
+    items = [Item(f"q{n}", f"Which is {n}?", (f"{n}.", "a", "b"), n % 3) for n in range(30)]
+    items.append(Item("long", "x" * 600, ("a", "b", "c"), 0))
+    prompts = [r.prompt for r in requests_for(items, Settings(), chat=False)]
+    here = LabelScorer(loaded(base, 8)).score(prompts)
+    there = PooledScorer(pooled(base, 8, 2)).score(prompts)
+    for one, other in zip(here, there, strict=True):
+        assert other.prompt is one.prompt
+        assert (other.token_texts, other.error) == (one.token_texts, one.error)
+        # Rows side by side in another batch: the same up to rounding.
+        assert other.logprobs == pytest.approx(one.logprobs, abs=1e-4)
+    assert {one.error for one in there} == {"", "prompt_too_long"}
+    with pytest.raises(ModelError, match="labels"):
+        PooledScorer(pooled(base, 8, 2)).score([replace(prompts[0], labels=())])
+    assert prompts[0].labels == ("A", "B", "C")
+
+
+def test_the_diagnostic_is_there_with_processes(base: str, shared: None, store: None) -> None:
+    rows = [{"question": f"Is it {n}?", "options": ["x", "y"], "answer": n % 2} for n in range(9)]
+    given: dict[str, Any] = {"logprob": {"enabled": True}, "max_new_tokens": 2}
+    found = [
+        mlflow_mcq.evaluate(base, rows, evaluators="mcq_regex", processes=n, **given).metrics
+        for n in (1, 2)
+    ]
+    names = [name for name in found[0] if name.startswith("logprob/")]
+    assert "logprob/accuracy" in names
+    assert [found[1][n] for n in names] == pytest.approx([found[0][n] for n in names], abs=1e-4)
 
 
 def test_a_recipe_with_processes(base: str, shared: None, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from mlflow_mcq.errors import ModelError
 from mlflow_mcq.pipeline import requests_for
 from mlflow_mcq.records import Item
 from mlflow_mcq.settings import Settings
-from mlflow_mcq.together import call_name, ranks_of_call
+from mlflow_mcq.together import call_name, call_parts, ranks_of_call
 
 TIMES = ("seconds", "share", "per_second", "tokens_prefilled", "tokens_saved")
 """How long it took, and what each process read, are no properties of the rows."""
@@ -99,10 +100,31 @@ def test_calls_of_all_kinds_one_after_the_other(tables: Path, tmp_path: Path) ->
     assert "limit" in str(main[3])
     assert str(other[3]) == str(main[3])
     assert other[4][:3] == main[4][:3]
-    assert "has another model than process 0" in str(other[5])
-    assert "has another model than process 0" in str(other[6])
-    assert main[5][2][:1] == main[6][2] == main[1][2]
+    for place in (5, 6):
+        assert str(other[place]).startswith("process 1: differs from process 0 in model (")
+        assert str(other[place]) in str(main[place])  # the main rank ends with the same words
     assert n_runs(tmp_path) == 6  # one of them failed, and says so
+
+
+def test_ranks_that_mean_different_things_all_end_with_the_same_words(
+    tables: Path, tmp_path: Path
+) -> None:
+    told = evaluated(
+        3, tmp_path, tables,
+        {**LONE, "n_items": 3, "other_data_on": [1]},
+        {**LONE, "n_items": 3, "other_seed_on": [1, 2]},
+        LONE,  # and nothing is left over for the next call
+    )  # fmt: skip
+    for place, words in [
+        (0, r"process 1: differs from process 0 in data \(3 rows, \w+ on process 1, 3 rows, "),
+        (1, r"process(es 1,)? [12]: differs? from process 0 in setting seed \([12] on process"),
+    ]:
+        said = {str(told[rank][place]) for rank in (1, 2)}
+        assert len(said) == 1
+        assert re.match(words, *said), said
+        assert "in the call at rank_jobs.py:" in str(*said)
+        assert said.pop() in str(told[0][place])
+    assert told[1][2][:3] == told[2][2][:3] == told[0][2][:3]
 
 
 def test_a_model_that_fails_on_another_rank_fails_here(tables: Path, tmp_path: Path) -> None:
@@ -192,14 +214,18 @@ def test_nobody_goes_on_with_rows_that_are_not_wanted() -> None:
 def test_what_is_evaluated_names_the_call() -> None:
     frame = pd.DataFrame({"question": ["a"]})
     names = ["mcq_regex"]
-    one = call_name(frame, None, Settings(), names)
-    assert call_name(frame.copy(), None, Settings(), names) == one
+
+    def name(*call: Any) -> str:
+        return call_name(call_parts(*call))
+
+    one = name(frame, None, Settings(), names)
+    assert name(frame.copy(), None, Settings(), names) == one
     others = {
-        call_name(frame.assign(question="b"), None, Settings(), names),
-        call_name(frame, None, Settings(seed=1), names),
-        call_name(frame, None, Settings(), ["mcq_similarity"]),
-        call_name("items.json", None, Settings(), names),
-        call_name("items.json", "test", Settings(), names),
+        name(frame.assign(question="b"), None, Settings(), names),
+        name(frame, None, Settings(seed=1), names),
+        name(frame, None, Settings(), ["mcq_similarity"]),
+        name("items.json", None, Settings(), names),
+        name("items.json", "test", Settings(), names),
     }
     assert len(others - {one}) == 5
 

@@ -18,11 +18,15 @@ from tiny import PLAIN_TEMPLATE, byte_tokenizer, tiny_model
 
 import mlflow_mcq
 from mlflow_mcq.engines.described import described
+from mlflow_mcq.engines.elsewhere_scores import VllmScorer
+from mlflow_mcq.engines.label_scores import LabelScorer
 from mlflow_mcq.engines.sharing import keep_only, loaded, weights_shared
 from mlflow_mcq.engines.vllm_chat import VllmChat
 from mlflow_mcq.errors import ModelError, SettingsError
 from mlflow_mcq.local_settings import LocalSettings, read_local
-from mlflow_mcq.records import Decoding, Message, Query
+from mlflow_mcq.pipeline import requests_for
+from mlflow_mcq.records import Decoding, Item, Message, Query
+from mlflow_mcq.settings import Settings
 
 QUERIES = [Query(f"Question {n}: which? Answer:", seed=n) for n in range(5)]
 QUERIES += [Query((Message("user", "Which one?"),), seed=9)]
@@ -50,6 +54,8 @@ class StandIn:
         return [self._row(prompt["prompt_token_ids"], drawn) for prompt, drawn in rows]
 
     def _row(self, ids: list[int], drawn: Any) -> Any:
+        if getattr(drawn, "logprobs", None):
+            return self._listed(ids, drawn.logprobs)
         new: list[int] = []
         reason, stop = "length", None
         while len(new) < drawn.max_tokens:
@@ -63,6 +69,14 @@ class StandIn:
                 break
         one = SimpleNamespace(token_ids=new, text="", finish_reason=reason, stop_reason=stop)
         return SimpleNamespace(outputs=[one])
+
+    def _listed(self, ids: list[int], n: int) -> Any:
+        with torch.no_grad():
+            logits = self.model(input_ids=torch.tensor([ids])).logits[0, -1]
+        best = logits.log_softmax(-1).topk(n)
+        pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        listed = {token: SimpleNamespace(logprob=value) for token, value in pairs}
+        return SimpleNamespace(outputs=[SimpleNamespace(logprobs=[listed])])
 
 
 @pytest.fixture
@@ -157,3 +171,21 @@ def test_vllm_is_named_where_it_is_not_there(folder: str, monkeypatch: pytest.Mo
 def test_what_vllm_does_not_take_is_refused(given: dict[str, Any]) -> None:
     with pytest.raises(SettingsError, match=f"does not take {next(iter(given))} as set"):
         read_local({"path": "m", "engine": "vllm", **given})
+
+
+def test_labels_are_scored_as_by_the_other_engine(
+    folder: str, vllm: list[StandIn], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    item = Item("q", "Which one?", ("this", "that"), 0)
+    long = Item("long", "Which one? " * 60, ("this", "that"), 0)
+    prompts = [r.prompt for r in requests_for([item, long], Settings(), chat=True)]
+    chat = mlflow_mcq.local_model(folder, engine="vllm").chat
+    want = LabelScorer(mlflow_mcq.local_model(folder).chat).score(prompts)
+    some = VllmScorer(chat).score(prompts)
+    assert vllm[-1].asked[-1][1].logprobs == 20
+    assert all(s.error or s.bounded or len(s.logprobs) == 2 for s in some)
+    monkeypatch.setattr("mlflow_mcq.engines.vllm_chat._LISTED", 258)  # all that there are
+    for one, other in zip(want, VllmScorer(chat).score(prompts), strict=True):
+        assert (other.prompt, other.error, other.bounded) == (one.prompt, one.error, ())
+        assert other.logprobs == pytest.approx(one.logprobs, abs=1e-4)
+    assert {one.error for one in want} == {"", "prompt_too_long"}

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from mlflow_mcq.engines.compiled import is_compiled
 from mlflow_mcq.engines.weights import forward_names, text_config
 
 __all__ = ["refusal", "sees_all_before"]
@@ -110,10 +111,7 @@ def _own_generate(model: Any) -> str:
 
 
 def _compiled(model: Any) -> str:
-    # `torch.compile(model)` wraps it, `model.compile()` marks it.
-    marked = getattr(model, "_compiled_call_impl", None) is not None
-    compiled = marked or hasattr(model, "_orig_mod")
-    return "it is compiled, and each batch would compile it anew" * compiled
+    return "it is compiled, and each batch would compile it anew" * is_compiled(model)
 
 
 def _spread(model: Any) -> str:

@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from mlflow_mcq.engines.compiled import explained
 from mlflow_mcq.engines.decoding import borrowed
 from mlflow_mcq.engines.local import LocalChat
 from mlflow_mcq.engines.memory import within_memory
@@ -167,7 +168,7 @@ class LabelScorer:
         options = {name: value for name, value in options.items() if name in known}
         # no_grad, not inference_mode: buffers that a model fills on the way (rotary
         # tables) would be unusable in the training step that follows.
-        with borrowed(model, model.generation_config), torch.no_grad():
+        with borrowed(model, model.generation_config), torch.no_grad(), explained(model):
             out = model(input_ids=ids, attention_mask=mask, **options)
             logprobs = out.logits[:, -n_last:].float().log_softmax(-1)
         wanted = [[row.plan.labels[slot] for slot in row.slots] for row in batch]

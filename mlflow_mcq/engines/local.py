@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from mlflow_mcq.engines.compiled import explained
 from mlflow_mcq.engines.decoding import (
     StopTexts,
     borrowed,
@@ -202,7 +203,7 @@ class LocalChat:
         config = generation_config(decoding, eos, pad)
         # no_grad, not inference_mode: buffers that a model fills on the way (rotary
         # tables) would be unusable in the training step that follows.
-        with borrowed(self.model, config), torch.no_grad():
+        with borrowed(self.model, config), torch.no_grad(), explained(self.model):
             out = self.model.generate(
                 input_ids=ids,
                 attention_mask=mask,

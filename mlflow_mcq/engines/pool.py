@@ -21,7 +21,8 @@ from mlflow_mcq.errors import McqError, ModelError
 from mlflow_mcq.launch import worker_environments
 from mlflow_mcq.local_settings import LocalSettings
 from mlflow_mcq.ranks import chunk_ends
-from mlflow_mcq.records import Decoding, Query, Reply
+from mlflow_mcq.records import Decoding, Prompt, Query, Reply
+from mlflow_mcq.scores import LabelScores
 
 __all__ = ["PooledChat", "WorkerPool", "shown_error"]
 
@@ -94,10 +95,31 @@ class WorkerPool:
         Raises:
             McqError: A worker ended, or raised something. What it answered was yielded.
         """
+        return self._shared_out("ask", (settings, batch_size), queries, decoding)
+
+    def score(
+        self,
+        settings: LocalSettings,
+        batch_size: int,
+        prompts: Sequence[Prompt],
+        thinking: bool | None,
+    ) -> Iterator[tuple[int, LabelScores]]:
+        """Share out prompts whose labels are scored; yield scores by place as they come.
+
+        Raises:
+            McqError: A worker ended, or raised something.
+        """
+        loaded = (settings, batch_size)
+        for place, said in self._shared_out("score", loaded, prompts, thinking):
+            if not isinstance(said, str):
+                yield place, said
+
+    def _shared_out(
+        self, kind: str, loaded: tuple[LocalSettings, int], things: Sequence[Any], how: object
+    ) -> Iterator[tuple[int, Any]]:
         call = next(self._calls)
         ends = [
-            _ROWS_TOGETHER * end
-            for end in chunk_ends(-(-len(queries) // _ROWS_TOGETHER), self.size)
+            _ROWS_TOGETHER * end for end in chunk_ends(-(-len(things) // _ROWS_TOGETHER), self.size)
         ]
         spans = list(zip([0, *ends], ends, strict=False))[::-1]
         begins: dict[int, int] = {}
@@ -107,15 +129,13 @@ class WorkerPool:
             if spans:
                 begin, end = spans.pop()
                 begins[number] = begin
-                self._tell(
-                    number, ("ask", call, settings, batch_size, queries[begin:end], decoding)
-                )
+                self._tell(number, (kind, call, *loaded, things[begin:end], how))
 
         for number in range(self.size):
             hand_out(number)
         while begins:
-            number, kind, said = self._hear(call)
-            if kind == "reply":
+            number, word, said = self._hear(call)
+            if word == "reply":
                 place, reply = said
                 yield begins[number] + place, reply
             else:
@@ -204,6 +224,16 @@ class PooledChat:
                 yield place, said
             else:
                 self.road = f"{said} (in {self._pool.size} processes)"
+
+    def score(
+        self, prompts: Sequence[Prompt], thinking: bool | None
+    ) -> Iterator[tuple[int, LabelScores]]:
+        """Score labels in all workers; by place, in the order in which they are ready.
+
+        Raises:
+            McqError: A worker ended or failed.
+        """
+        return self._pool.score(self.settings, self._batch_size, prompts, thinking)
 
 
 def _listen(number: int, pipe: Any, heard: queue.Queue[_Said]) -> None:

@@ -21,7 +21,7 @@ from mlflow_mcq.engines.pace import CallError
 from mlflow_mcq.records import Conversation, Decoding, Prompt, Query
 from mlflow_mcq.scores import LabelScores, check_labels
 
-__all__ = ["RemoteScorer", "scores_of_listed"]
+__all__ = ["RemoteScorer", "merged", "scores_of_listed"]
 
 _SIZES = (20, 5)
 """Tokens asked for: most chat servers list 20, OpenAI's plain completions 5."""
@@ -123,7 +123,7 @@ def _read(got: Mapping[str, Any]) -> _Listed | str:
         pairs = list(tops[0].items())
     if not pairs or not all(isinstance(token, str) and _is_log(value) for token, value in pairs):
         return "the server sent no log-probabilities that can be read"
-    return _merged(pairs)
+    return merged(pairs)
 
 
 def _part(thing: Any, name: str) -> Any:
@@ -134,8 +134,13 @@ def _is_log(value: Any) -> bool:
     return isinstance(value, (int, float)) and not math.isnan(value)
 
 
-def _merged(pairs: Sequence[tuple[str, float]]) -> _Listed:
-    """Log-probabilities by token; those of tokens that are spelt alike are added up."""
+def merged(pairs: Sequence[tuple[str, float]]) -> _Listed:
+    """Log-probabilities by token; those of tokens that are spelt alike are added up.
+
+    Example:
+        >>> round(merged([("ĠA", -1.0), (" A", -1.0)])[" A"], 3)
+        -0.307
+    """
     listed: dict[str, float] = {}
     for token, value in pairs:
         name = " " + token[1:] if token.startswith(_WRITTEN_SPACES) else token

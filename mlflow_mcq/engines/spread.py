@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from mlflow_mcq.board import Board
@@ -35,17 +35,24 @@ class SpreadEngine(ChatEngine):
         board: Where chunks are put up.
         n_ranks: How many processes may come.
         patience_s: Shortest time to wait for others, in seconds.
+        check: Called before each chunk; raises where another process has found that it was
+            called for something else.
 
     Attributes:
         n_jobs: Calls of `generate` put up so far.
     """
 
     def __init__(
-        self, engine: ChatEngine, board: Board, n_ranks: int, patience_s: float = _PATIENCE_S
+        self,
+        engine: ChatEngine,
+        board: Board,
+        n_ranks: int,
+        patience_s: float = _PATIENCE_S,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(engine.chat)
         self._engine, self._board, self._n_ranks = engine, board, n_ranks
-        self._patience_s = patience_s
+        self._patience_s, self._check = patience_s, check
         self.n_jobs = 0
 
     def generate(self, requests: Sequence[Request], decoding: Decoding) -> Iterator[Generation]:
@@ -61,6 +68,7 @@ class SpreadEngine(ChatEngine):
         self._board.put(job, ("job", decoding, len(chunks)))
         failures, drawn, slowest = [], set(range(len(chunks))), 0.0
         while (number := self._board.draw(f"{job}/next")) < len(chunks):
+            self._check()
             drawn.discard(number)
             start = time.monotonic()
             replies, failure = answered(self._engine, chunks[number], decoding)
@@ -68,6 +76,7 @@ class SpreadEngine(ChatEngine):
             failures.append(failure)
             yield from self._generations(chunks[number], replies)
         while drawn:
+            self._check()
             number = self._ready(job, drawn, max(self._patience_s, 2 * slowest))
             replies, failure = self._taken(f"{job}/rows/{number}", chunks[number], decoding)
             drawn.discard(number)

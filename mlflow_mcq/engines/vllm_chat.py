@@ -20,12 +20,15 @@ from mlflow_mcq.engines.tokenizer import control_tokens
 from mlflow_mcq.engines.weights import weights_origin
 from mlflow_mcq.errors import ModelError
 from mlflow_mcq.local_settings import LocalSettings
-from mlflow_mcq.records import Decoding, Query, Reply
+from mlflow_mcq.records import Conversation, Decoding, Query, Reply
 
 __all__ = ["VllmChat"]
 
 _TOGETHER = 1024
 """Rows handed over at a time: vLLM batches by itself, and these are kept as they come."""
+
+_LISTED = 20
+"""Tokens that vLLM lists where nobody has raised its ``max_logprobs``."""
 
 
 class VllmChat:
@@ -121,6 +124,44 @@ class VllmChat:
             )
             for (place, sent, ids, _), output in zip(rows, outputs, strict=True):
                 yield place, self._reply(sent, ids, output.outputs[0])
+
+    def likeliest(
+        self, contents: Sequence[Conversation], thinking: bool | None
+    ) -> list[list[tuple[str, float]] | str]:
+        """The likeliest next tokens after each prompt, as the vocabulary spells them.
+
+        Args:
+            contents: Prompts.
+            thinking: As in the decoding of answers.
+
+        Returns:
+            For each prompt tokens with their natural log-probabilities, or why there are none.
+
+        Raises:
+            ModelError: Chat messages for a tokenizer that has no chat template.
+        """
+        found: list[list[tuple[str, float]] | str] = []
+        asked: list[tuple[int, list[int]]] = []
+        for content in contents:
+            _, ids, error = encode(self.tokenizer, content, thinking)
+            if not error and len(ids) + 1 > self._longest:
+                error = "prompt_too_long"  # never cut
+            if not error:
+                asked.append((len(found), ids))
+            found.append(error)
+        drawn = self._vllm.SamplingParams(temperature=0.0, max_tokens=1, logprobs=_LISTED)
+        outputs = self._llm.generate(
+            [{"prompt_token_ids": ids} for _, ids in asked],
+            sampling_params=[drawn] * len(asked),
+            lora_request=self._lora,
+            use_tqdm=False,
+        )
+        spell = self.tokenizer.convert_ids_to_tokens
+        for (place, _), output in zip(asked, outputs, strict=True):
+            steps = output.outputs[0].logprobs
+            listed = steps[0] if steps else {}
+            found[place] = [(str(spell(token)), one.logprob) for token, one in listed.items()]
+        return found
 
     def _drawn(self, decoding: Decoding, seed: int) -> Any:
         sampled = decoding.temperature > 0

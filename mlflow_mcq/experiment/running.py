@@ -18,7 +18,7 @@ from mlflow_mcq.datasets.hub import SCHEME
 from mlflow_mcq.engines.handle import remote_model
 from mlflow_mcq.experiment.arm_result import ArmResult
 from mlflow_mcq.experiment.spec import ArmSpec, Model, Recipe, RemoteSpec, shown_model
-from mlflow_mcq.front import checked_settings, usable_model
+from mlflow_mcq.front import checked_settings, judge_first, usable_model
 from mlflow_mcq.regrading import regrade
 from mlflow_mcq.settings import Settings
 from mlflow_mcq.statistics.pairing import with_order
@@ -53,7 +53,7 @@ def run_arm(recipe: Recipe, arm: ArmSpec, frame: pd.DataFrame, comparison: str) 
     Raises:
         MlflowException: The evaluation failed.
     """
-    settings, evaluators = recipe.settings_of(arm), recipe.evaluators_of(arm)
+    settings, evaluators = recipe.settings_of(arm), judge_first(recipe.evaluators_of(arm))
     checked, model = arm_settings(recipe, arm), recipe.model_of(arm)
     client = MlflowClient()
     tags = {"mcq.comparison": comparison, "mcq.arm": arm.name, "mcq.role": "arm"}

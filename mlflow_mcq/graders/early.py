@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from mlflow_mcq.graders.judge import JudgeGrader
 from mlflow_mcq.records import Generation, Grade
 
-__all__ = ["EarlyReader", "reads_early"]
+__all__ = ["EarlyReader", "reads_early", "say_late"]
 
 _PATIENCE_S = 0.05
 _MOST = 64
@@ -33,6 +33,20 @@ def reads_early(judge: JudgeGrader) -> bool:
     settings = judge.settings
     free = settings.max_calls is None and settings.max_judge_tokens is None
     return settings.overlap and free and all(hasattr(s.chat, "stop") for s in judge.seats)
+
+
+def say_late(judge: JudgeGrader | None) -> None:
+    """Say what a judge gives away that is not the first evaluator of a call.
+
+    The first one has the answers made, and knows of no judge that comes after it.
+    """
+    from mlflow.utils.logging_utils import eprint
+
+    if judge is not None and reads_early(judge):
+        eprint(
+            "mcq_judge begins to read now that all answers are there. Named first in "
+            "evaluators=[...] it reads while the model generates, and is tried before that."
+        )
 
 
 class EarlyReader:
