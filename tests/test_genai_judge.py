@@ -47,7 +47,8 @@ def reads_fairly() -> Iterator[FakeServer]:
 
 
 def judged_alike(server: FakeServer, cache: Path) -> dict[str, Any]:
-    return {"model": "m", "base_url": server.url, "canaries": 2, "cache_dir": str(cache)}
+    few = {"exam_replies": 80, "canaries": 2}
+    return {"model": "m", "base_url": server.url, "cache_dir": str(cache), **few}
 
 
 def test_a_judge_has_the_same_numbers_as_in_an_evaluator(

@@ -53,6 +53,12 @@ def written(folder: Path, **recipe: Any) -> Path:
     ("recipe", "said"),
     [
         pytest.param({"orientatons": "swap"}, "orientatons", id="unknown setting"),
+        pytest.param(
+            {"evaluator": ["mcq_regex"]}, 'Did you mean "evaluators"', id="a recipe's key"
+        ),
+        pytest.param(
+            {"arms": [{"name": "a", "origin": "b"}]}, 'of arm a. Did you mean "orig', id="an arm's"
+        ),
         pytest.param({"arms": []}, "arms", id="no arms"),
         pytest.param({"arms": [{"name": "a"}, {"name": "a"}]}, "different names", id="twins"),
         pytest.param(

@@ -173,6 +173,25 @@ def test_an_evaluation_of_the_trainer_costs_nothing_where_nobody_chooses_by_ours
     assert (steps[2], steps[4]) == (False, True)  # what was measured anyway is there
 
 
+def test_every_process_chooses_by_the_numbers_of_the_main_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = {"mcq/regex_naive/accuracy": 0.25}
+    there = types.SimpleNamespace(from_main=lambda work: found)
+    monkeypatch.setattr("mlflow_mcq.training.huggingface.present_ranks", lambda: there)
+    state = types.SimpleNamespace(is_world_process_zero=False, global_step=2, max_steps=9)
+    curves = McqCallback(DATA, 2, **QUICK)
+    curves.on_train_begin(None, state, None)
+    for chosen_by, expected in (
+        (next(iter(found)), {"eval_mcq/regex_naive/accuracy"}),
+        ("loss", set()),
+    ):
+        metrics: dict[str, float] = {}
+        arguments = types.SimpleNamespace(metric_for_best_model=chosen_by)
+        curves.on_evaluate(arguments, state, None, metrics=metrics)
+        assert set(metrics) == expected
+
+
 def test_a_run_is_opened_and_closed_where_none_is_active(tmp_path: Path, store: None) -> None:
     callback = McqCallback(DATA, 5, **QUICK)
     trained(tmp_path, [callback])

@@ -50,6 +50,15 @@ def test_odd_columns_and_cells(data: pd.DataFrame, said: str) -> None:
     assert said in str(caught.value)
 
 
+def test_columns_that_nobody_named_are_shown_as_they_are_written() -> None:
+    data = pd.DataFrame([{"Frage": "?", "Antwort A": "Zinn", "Antwort B": "Blei", "richtig": "A"}])
+    with pytest.raises(DataError) as caught:
+        read_data(data, Settings(columns={"question": "Frage"}))
+    said = str(caught.value)
+    assert 'columns = {"options": ["Antwort A", "Antwort B"], "answer": "..."}' in said
+    assert '--column options="Antwort A,Antwort B" --column answer="..."' in said
+
+
 def test_another_delimiter_without_a_word_about_columns() -> None:
     with pytest.raises(DataError, match=r'sep="\\t"'):
         read_data(pd.DataFrame({"Frage\tA\tB": ["x"]}), Settings())

@@ -202,13 +202,17 @@ def _not_found(missing: Sequence[str], names: Sequence[str]) -> DataError:
     if alike:
         example["options"] = "[" + ", ".join(f'"{name}"' for name in alike) + "]"
     shown = ", ".join(f'"{noun}": {example[noun]}' for noun in missing)
+    # In quotes, since such names hold spaces.
+    given = {**dict.fromkeys(missing, "..."), **({"options": ",".join(alike)} if alike else {})}
+    typed = " ".join(f'--column {noun}="{given[noun]}"' for noun in missing)
     targets = ' (MLflow\'s own targets="..." names the answer, too)' if "answer" in missing else ""
     return DataError(
         "data",
         "needs a question, options (a list column, or columns A, B, C, ...) and an answer, and no "
         f"column is known as {' or '.join(missing)}",
         list(names),
-        f"Name what is missing: columns = {{{shown}}}{targets}{split_column(names) or '.'}",
+        f"Name what is missing: columns = {{{shown}}}{targets}, or {typed} on the command line"
+        f"{split_column(names) or '.'}",
     )
 
 

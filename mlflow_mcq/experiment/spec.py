@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
@@ -20,6 +21,7 @@ from mlflow_mcq.comparison.arms import TRACE_ROWS
 from mlflow_mcq.errors import known_names
 from mlflow_mcq.faults import first_fault
 from mlflow_mcq.local_settings import LocalSettings, read_local
+from mlflow_mcq.settings import Settings
 
 __all__ = ["ArmSpec", "Evaluators", "Model", "Recipe", "RegradeSpec", "RemoteSpec", "shown_model"]
 
@@ -68,6 +70,20 @@ Model = str | RemoteSpec | LocalSettings
 _Model = Annotated[Model, BeforeValidator(_named)]
 Data = str | dict[str, Any]
 _OF_REGRADE = {"name", "experiment", "regrade", "judge", "tables", "figures"}
+
+
+def _refuse_misspelt(extra: Mapping[str, Any] | None, own: Sequence[str], who: str) -> None:
+    """Refuse a key that is no setting but nearly one of a recipe's own, which nobody else knows.
+
+    Raises:
+        ValueError: There is one.
+    """
+    for name in extra or {}:
+        if name in Settings.model_fields:
+            continue
+        near = difflib.get_close_matches(name, [*own, *Settings.model_fields], n=1, cutoff=0.6)
+        if near and near[0] in own:
+            raise ValueError(f'{name} is no key of {who}. Did you mean "{near[0]}"?')
 
 
 class ArmSpec(BaseModel):
@@ -161,6 +177,9 @@ class Recipe(BaseModel):
     @model_validator(mode="after")
     def _whole(self) -> Recipe:
         """Check that there is something to do, and that arms speak of arms that exist."""
+        _refuse_misspelt(self.model_extra, [*Recipe.model_fields], "a recipe")
+        for arm in self.arms:
+            _refuse_misspelt(arm.model_extra, [*ArmSpec.model_fields], f"arm {arm.name}")
         if self.regrade is not None:
             given = self.model_fields_set | set(self.model_extra or ())
             useless = sorted(given - _OF_REGRADE)
