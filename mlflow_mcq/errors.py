@@ -39,7 +39,8 @@ class McqError(Exception):
     Args:
         who: What complains: a setting, a row, a model.
         rule: The rule that was broken, as a sentence.
-        got: What was met instead; shown with ``repr``, cut to 200 characters.
+        got: What was met instead; shown with ``repr``, cut to 200 characters. Left out, nothing
+            is shown: an empty text and None are things that were met.
         possible: What to do, or what would have been legal.
 
     Example:
@@ -47,13 +48,13 @@ class McqError(Exception):
         repeats: must be at least 1; got 0. Use repeats=1.
     """
 
-    def __init__(self, who: str, rule: str, got: object = "", possible: str = "") -> None:
+    def __init__(self, who: str, rule: str, got: object = ..., possible: str = "") -> None:
         super().__init__(who, rule, got, possible)
 
     def __str__(self) -> str:
         who, rule, got, possible = self.args
         text = f"{who}: {rule}"
-        if not (isinstance(got, str) and got == ""):
+        if got is not ...:  # of all words for nothing the one that survives a pickle as itself
             shown = repr(got)
             text += "; got " + (
                 shown if len(shown) <= _LONGEST_SHOWN else shown[:_LONGEST_SHOWN] + "…"
@@ -72,7 +73,9 @@ class JudgeNotConfigured(SettingsError):
     """
 
     def __init__(
-        self, got: object = "", without: str = 'use the evaluator mcq_regex: evaluators="mcq_regex"'
+        self,
+        got: object = ...,
+        without: str = 'use the evaluator mcq_regex: evaluators="mcq_regex"',
     ) -> None:
         self._without = without
         super().__init__(

@@ -139,5 +139,5 @@ adapter, quantization, compile, revision, trust_remote_code, engine.
             "is not a setting of a model that is loaded here",
             possible=known_names(name, LocalSettings.model_fields),
         )
-    got = "" if fault.kind == "missing" or not fault.where else fault.given
+    got = ... if fault.kind == "missing" or not fault.where else fault.given
     raise SettingsError(f"model.{name}", fault.rule, got)

@@ -169,9 +169,10 @@ def _grades(
         grader = ALL_REGEX_GRADERS[grader]
     if blind and getattr(getattr(grader, "settings", None), "shape", "") == "direct":
         raise SettingsError(
-            "grader", "a judge of shape 'direct' compares with gold, and there is none", "",
-            "Give gold, or use shape 'extract'.",
-        )  # fmt: skip
+            "grader",
+            "a judge of shape 'direct' compares with gold, and there is none",
+            possible="Give gold, or use shape 'extract'.",
+        )
     read = {one.generation.key: one for one in grader.grade(generations)}
     lost = [generation.key[0] for generation in generations if generation.key not in read]
     if lost:
