@@ -15,8 +15,9 @@ from pydantic import (
     model_validator,
 )
 
-from mlflow_mcq.errors import SettingsError, known_names
+from mlflow_mcq.errors import SettingsError
 from mlflow_mcq.faults import first_fault
+from mlflow_mcq.nearest import known_names
 
 __all__ = ["LocalSettings", "read_local"]
 

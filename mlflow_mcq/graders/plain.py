@@ -11,10 +11,11 @@ from numbers import Integral
 from typing import Any
 
 from mlflow_mcq.doors import Grader
-from mlflow_mcq.errors import DataError, ModelError, SettingsError, known_names
+from mlflow_mcq.errors import DataError, ModelError, SettingsError
 from mlflow_mcq.graders.regex import ALL_REGEX_GRADERS
 from mlflow_mcq.graders.strict import label_names
 from mlflow_mcq.graders.strict_row import read_strict_row
+from mlflow_mcq.nearest import known_names
 from mlflow_mcq.records import (
     Generation,
     Grade,
