@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,7 @@ def test_every_alarm_is_described() -> None:
 ROOMS_OF_METRICS = "<grader>|judge|regex_[a-z]+|generation|lint|data|cost|similarity|analogy"
 
 
+@cache
 def spelt() -> set[str]:
     """Every text in the sources, those between the braces of an f-string too."""
     trees = (ast.parse(file.read_text(encoding="utf-8")) for file in SOURCES)
