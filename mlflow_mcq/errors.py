@@ -15,9 +15,6 @@ None is a subclass of ValueError: a caller must not swallow them by accident.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
-
 __all__ = [
     "DataError",
     "JudgeNotConfigured",
@@ -27,7 +24,6 @@ __all__ = [
     "RunInUse",
     "SettingsError",
     "StoreError",
-    "known_names",
 ]
 
 _LONGEST_SHOWN = 200
@@ -39,7 +35,8 @@ class McqError(Exception):
     Args:
         who: What complains: a setting, a row, a model.
         rule: The rule that was broken, as a sentence.
-        got: What was met instead; shown with ``repr``, cut to 200 characters.
+        got: What was met instead; shown with ``repr``, cut to 200 characters. Left out, nothing
+            is shown: an empty text and None are things that were met.
         possible: What to do, or what would have been legal.
 
     Example:
@@ -47,13 +44,13 @@ class McqError(Exception):
         repeats: must be at least 1; got 0. Use repeats=1.
     """
 
-    def __init__(self, who: str, rule: str, got: object = "", possible: str = "") -> None:
+    def __init__(self, who: str, rule: str, got: object = ..., possible: str = "") -> None:
         super().__init__(who, rule, got, possible)
 
     def __str__(self) -> str:
         who, rule, got, possible = self.args
         text = f"{who}: {rule}"
-        if not (isinstance(got, str) and got == ""):
+        if got is not ...:  # of all words for nothing the one that survives a pickle as itself
             shown = repr(got)
             text += "; got " + (
                 shown if len(shown) <= _LONGEST_SHOWN else shown[:_LONGEST_SHOWN] + "…"
@@ -72,7 +69,9 @@ class JudgeNotConfigured(SettingsError):
     """
 
     def __init__(
-        self, got: object = "", without: str = 'use the evaluator mcq_regex: evaluators="mcq_regex"'
+        self,
+        got: object = ...,
+        without: str = 'use the evaluator mcq_regex: evaluators="mcq_regex"',
     ) -> None:
         self._without = without
         super().__init__(
@@ -108,23 +107,3 @@ class ModelError(McqError):
 
 class StoreError(McqError):
     """Rows cannot be kept on disk, or their folder is in use by another run."""
-
-
-def known_names(name: str, known: Iterable[str], shown: str = "") -> str:
-    """What an error about an unknown name says is possible: the nearest one, then all.
-
-    Args:
-        name: As it was written.
-        known: The legal names.
-        shown: How they are listed, where not one after the other.
-
-    Example:
-        >>> known_names("temprature", ["seed", "temperature"])
-        'Did you mean "temperature"? Known: seed, temperature.'
-        >>> known_names("x", ["seed", "temperature"])
-        'Known: seed, temperature.'
-    """
-    names = list(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    hint = f'Did you mean "{near[0]}"? ' if near else ""
-    return f"{hint}Known: {shown or ', '.join(names)}."

@@ -13,9 +13,10 @@ from mlflow.models.evaluation.base import EvaluationResult
 from mlflow_mcq.datasets.reading import check_layout
 from mlflow_mcq.datasets.sources import load_data
 from mlflow_mcq.engines.handle import loaded_model, local_model
-from mlflow_mcq.errors import JudgeNotConfigured, ModelError, SettingsError, known_names
+from mlflow_mcq.errors import JudgeNotConfigured, ModelError, SettingsError
 from mlflow_mcq.judge_settings import JudgeSettings
 from mlflow_mcq.local_settings import LocalSettings, read_local
+from mlflow_mcq.nearest import known_names
 from mlflow_mcq.settings import EVALUATORS, Settings, check_reads_sets, read_settings
 from mlflow_mcq.store.hold import held_together
 from mlflow_mcq.together import call_parts, evaluate_together, ranks_of_call

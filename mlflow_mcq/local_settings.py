@@ -15,8 +15,9 @@ from pydantic import (
     model_validator,
 )
 
-from mlflow_mcq.errors import SettingsError, known_names
+from mlflow_mcq.errors import SettingsError
 from mlflow_mcq.faults import first_fault
+from mlflow_mcq.nearest import known_names
 
 __all__ = ["LocalSettings", "read_local"]
 
@@ -139,5 +140,5 @@ adapter, quantization, compile, revision, trust_remote_code, engine.
             "is not a setting of a model that is loaded here",
             possible=known_names(name, LocalSettings.model_fields),
         )
-    got = "" if fault.kind == "missing" or not fault.where else fault.given
+    got = ... if fault.kind == "missing" or not fault.where else fault.given
     raise SettingsError(f"model.{name}", fault.rule, got)

@@ -22,9 +22,10 @@ from pydantic import (
 )
 
 from mlflow_mcq.columns import Columns
-from mlflow_mcq.errors import JudgeNotConfigured, SettingsError, known_names
+from mlflow_mcq.errors import JudgeNotConfigured, SettingsError
 from mlflow_mcq.faults import first_fault
 from mlflow_mcq.judge_settings import JudgeSettings, Prices, place_of
+from mlflow_mcq.nearest import known_names
 from mlflow_mcq.orientations import DEFAULT_SCHEME, check_scheme
 from mlflow_mcq.prompt_settings import FewShotSettings
 from mlflow_mcq.protocols import (

@@ -36,6 +36,7 @@ EVERY_ERROR = [
             McqError("seed", "is odd", "3"), "seed: is odd; got '3'.", id="a text is quoted"
         ),
         pytest.param(McqError("seed", "is odd", None), "seed: is odd; got None.", id="got None"),
+        pytest.param(McqError("seed", "is odd", ""), "seed: is odd; got ''.", id="an empty text"),
         pytest.param(McqError("seed", "is odd", 0), "seed: is odd; got 0.", id="got zero"),
         pytest.param(McqError("seed", "is odd", []), "seed: is odd; got [].", id="got nothing"),
         pytest.param(

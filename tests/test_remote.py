@@ -335,3 +335,17 @@ def test_the_fingerprint_names_model_server_and_endpoint():
 def test_a_url_needs_its_scheme(url):
     with pytest.raises(SettingsError, match="http://"):
         OpenAIChat("m", url)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        pytest.param("host:8000/v1", "http:// or https://", id="no scheme"),
+        pytest.param("http://me:s3/cret@host:1/v1", "no number", id="a slash in a password"),
+        pytest.param("http://host:eighty/v1", "no number", id="a word for a port"),
+    ],
+)
+def test_an_address_that_is_none_is_refused_without_its_password(url: str, said: str) -> None:
+    with pytest.raises(SettingsError, match=said) as caught:
+        OpenAIChat("m", url)
+    assert "cret" not in str(caught.value)

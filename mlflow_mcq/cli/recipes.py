@@ -12,7 +12,8 @@ import click
 
 from mlflow_mcq.cli.options import over_the_recipe
 from mlflow_mcq.cli.said import Outcome, spoken
-from mlflow_mcq.errors import SettingsError, known_names
+from mlflow_mcq.errors import SettingsError
+from mlflow_mcq.nearest import known_names
 
 __all__ = ["cost", "generate", "recipes", "run", "shipped"]
 

@@ -15,7 +15,8 @@ from mlflow_mcq.cli.options import (
     options,
 )
 from mlflow_mcq.cli.said import Outcome, spoken
-from mlflow_mcq.errors import JudgeNotConfigured, SettingsError, known_names
+from mlflow_mcq.errors import JudgeNotConfigured, SettingsError
+from mlflow_mcq.nearest import known_names
 
 __all__ = ["exam", "grade", "lint"]
 

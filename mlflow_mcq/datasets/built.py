@@ -23,7 +23,8 @@ import pandas as pd
 from mlflow_mcq.datasets.analogies import analogy_items
 from mlflow_mcq.datasets.nonsense import nonsense_items
 from mlflow_mcq.datasets.scheme import SCHEME
-from mlflow_mcq.errors import SettingsError, known_names
+from mlflow_mcq.errors import SettingsError
+from mlflow_mcq.nearest import known_names
 
 __all__ = ["BUILDERS", "built_frame", "built_name", "located"]
 

@@ -63,7 +63,7 @@ def frame_from_dataset(held: Any, name: str, split: str | None = None) -> pd.Dat
             split = splits[0]
         if split not in held:
             rule = "holds several splits, and none is named" if split is None else "has no split"
-            got = "" if split is None else split
+            got = ... if split is None else split
             raise DataError(name, rule, got, f"Say split: one of {', '.join(map(str, splits))}.")
         held = held[split]
     elif split is not None and str(getattr(held, "split", None)) != split:

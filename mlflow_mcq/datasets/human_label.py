@@ -81,7 +81,7 @@ def refuse_human_labels(rows: Sequence[Row], columns: Columns) -> None:
         raise SettingsError(
             "columns.human_label",
             f"column {column!r} labels answers that are there already, and a model gives new ones",
-            found[0] if found else "",
+            found[0] if found else ...,
             "Read stored answers (model None, with a column of answers), or drop the column.",
         )
 

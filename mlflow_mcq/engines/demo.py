@@ -20,7 +20,8 @@ from typing import Any
 
 from mlflow_mcq.cache_home import cache_home
 from mlflow_mcq.engines.local import load_weights
-from mlflow_mcq.errors import ModelError, known_names
+from mlflow_mcq.errors import ModelError
+from mlflow_mcq.nearest import known_names
 
 __all__ = ["DEMO_NAMES", "resolve_weights"]
 

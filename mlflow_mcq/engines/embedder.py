@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from mlflow_mcq.engines.vector_cache import VectorCache
 from mlflow_mcq.engines.weights import weights_fingerprint
-from mlflow_mcq.errors import ModelError, known_names
+from mlflow_mcq.errors import ModelError
+from mlflow_mcq.nearest import known_names
 
 __all__ = ["DEMO_ENCODERS", "SentenceEmbedder", "resolve_encoder"]
 

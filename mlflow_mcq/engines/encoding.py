@@ -44,7 +44,7 @@ def _rendered(tokenizer: Any, messages: tuple[Message, ...], thinking: bool | No
         raise ModelError(
             "tokenizer",
             "has no chat template, so chat messages cannot be put into text",
-            getattr(tokenizer, "name_or_path", ""),
+            getattr(tokenizer, "name_or_path", "") or ...,
             "Send plain text, or set tokenizer.chat_template.",
         )
     switch = {} if thinking is None else {"enable_thinking": thinking}

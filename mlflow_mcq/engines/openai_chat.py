@@ -81,21 +81,7 @@ class OpenAIChat:
         query: Mapping[str, str] | None = None,
     ) -> None:
         self.model = model
-        self.url = shown_url(base_url)
-        if not base_url.startswith(("http://", "https://")):
-            raise SettingsError(
-                "base_url", "must start with http:// or https://", self.url, "Add the scheme."
-            )
-        try:
-            urlsplit(base_url).port  # noqa: B018
-        except ValueError:
-            # Said here, since whoever stumbles over it later repeats the URL, password and all.
-            raise SettingsError(
-                "base_url",
-                "cannot be read: what stands where the port should is no number",
-                self.url,
-                "Write signs such as / # ? @ in a password as %2F %23 %3F %40.",
-            ) from None
+        self.url = _checked(base_url)
         self.api_key_env = api_key_env
         self.concurrency = max(1, concurrency)
         self.timeout_s = timeout_s
@@ -331,3 +317,25 @@ async def _cancel_others() -> None:
         task.cancel()
     # Waited for: a client that is not closed leaves its connections to the garbage.
     await asyncio.gather(*others, return_exceptions=True)
+
+
+def _checked(base_url: str) -> str:
+    """An address as it may be shown.
+
+    Whoever stumbles over a wrong one later repeats it, password and all.
+    """
+    shown = shown_url(base_url)
+    if not base_url.startswith(("http://", "https://")):
+        raise SettingsError(
+            "base_url", "must start with http:// or https://", shown, "Add the scheme."
+        )
+    try:
+        urlsplit(base_url).port  # noqa: B018
+    except ValueError:
+        raise SettingsError(
+            "base_url",
+            "cannot be read: what stands where the port should is no number",
+            shown,
+            "Write signs such as / # ? @ in a password as %2F %23 %3F %40.",
+        ) from None
+    return shown

@@ -23,9 +23,9 @@ def comparison_numbers(arms: Sequence[ArmResult]) -> Summary:
     * ``seconds_<protocol>``: generation and embedding, over all arms of a protocol;
       ``similarity_share_<protocol>``: the part of embedding in it, in [0, 1].
     * ``tau_<protocol>_<protocol>``: Kendall's tau-b between the rankings of the models by
-      accuracy under two protocols, in [-1, 1]. Each arm counts as its most believed reader
+      accuracy under two protocols, in [-1, 1]. Each arm counts as its most believed grader
       has it, and arms that move gold (those with an ``original``) do not count.
-    * ``tau_by_<grader>_<grader>``: the same between two readers, over the arms that both read.
+    * ``tau_by_<grader>_<grader>``: the same between two graders, over the arms that both read.
 
     A tau is undefined for fewer than 3 models (or arms), or where all are tied.
     """
@@ -33,7 +33,7 @@ def comparison_numbers(arms: Sequence[ArmResult]) -> Summary:
     _add_times(summary, arms)
     ranked = [arm for arm in arms if arm.original is None]
     _add_by_protocol(summary, ranked)
-    _add_by_reader(summary, ranked)
+    _add_by_grader(summary, ranked)
     return summary
 
 
@@ -50,13 +50,13 @@ def _add_times(summary: Summary, arms: Sequence[ArmResult]) -> None:
 
 def _add_by_protocol(summary: Summary, arms: Sequence[ArmResult]) -> None:
     by_protocol: dict[str, dict[str, list[float]]] = {}
-    readers: dict[str, set[str]] = {}
+    graders: dict[str, set[str]] = {}
     for arm in arms:
-        reader = arm.main_grader
-        accuracy = arm.metrics.get(f"{reader}/accuracy")
-        if reader is not None and accuracy is not None:
+        grader = arm.main_grader
+        accuracy = arm.metrics.get(f"{grader}/accuracy")
+        if grader is not None and accuracy is not None:
             by_protocol.setdefault(arm.protocol, {}).setdefault(arm.model, []).append(accuracy)
-            readers.setdefault(arm.protocol, set()).add(reader)
+            graders.setdefault(arm.protocol, set()).add(grader)
     # A model with several arms of a protocol (temperatures, say) counts with their mean.
     means = {
         protocol: {model: sum(some) / len(some) for model, some in models.items()}
@@ -66,13 +66,13 @@ def _add_by_protocol(summary: Summary, arms: Sequence[ArmResult]) -> None:
         name = f"tau_{one}_{other}"
         _add(summary, name, _tau(means[one], means[other], "models"))
         if name in summary.values:
-            read = [f"{protocol} read by {', '.join(sorted(readers[protocol]))}"
+            read = [f"{protocol} read by {', '.join(sorted(graders[protocol]))}"
                     for protocol in (one, other)]  # fmt: skip
             n = len(means[one].keys() & means[other].keys())
             summary.notes[name] = f"over {n} models; {'; '.join(read)}"
 
 
-def _add_by_reader(summary: Summary, arms: Sequence[ArmResult]) -> None:
+def _add_by_grader(summary: Summary, arms: Sequence[ArmResult]) -> None:
     graders = list(dict.fromkeys(grader for arm in arms for grader in arm.graders))
     accuracy = {
         grader: {

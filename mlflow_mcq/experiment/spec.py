@@ -18,9 +18,9 @@ from pydantic import (
 )
 
 from mlflow_mcq.comparison.arms import TRACE_ROWS
-from mlflow_mcq.errors import known_names
 from mlflow_mcq.faults import first_fault
 from mlflow_mcq.local_settings import LocalSettings, read_local
+from mlflow_mcq.nearest import known_names
 from mlflow_mcq.settings import Settings
 
 __all__ = ["ArmSpec", "Evaluators", "Model", "Recipe", "RegradeSpec", "RemoteSpec", "shown_model"]

@@ -17,7 +17,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mlflow_mcq.errors import SettingsError, known_names
+from mlflow_mcq.errors import SettingsError
+from mlflow_mcq.nearest import known_names
 
 __all__ = ["KEY_VARIABLE", "is_twinkle", "recipe_of_twinkle"]
 

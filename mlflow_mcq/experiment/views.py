@@ -112,7 +112,7 @@ def _chosen(rows: Rows) -> list[dict[str, object]]:
 
 
 def temperature_table(arms: Sequence[ArmResult]) -> pd.DataFrame:
-    """One point for each arm: accuracy with its interval, as the most believed reader has it.
+    """One point for each arm: accuracy with its interval, as the most believed grader has it.
 
     Returns:
         ``arm``, ``model``, ``variant``, ``temperature``, ``read_by``, ``accuracy``, ``low``,
@@ -120,15 +120,15 @@ def temperature_table(arms: Sequence[ArmResult]) -> pd.DataFrame:
     """
     points = []
     for arm in arms:
-        reader = arm.main_grader
+        grader = arm.main_grader
         point: dict[str, object] = {
             "arm": arm.name,
             "model": arm.model,
             "variant": arm.variant,
             "temperature": arm.temperature,
-            "read_by": reader,
+            "read_by": grader,
         }
         ends = {"accuracy": "", "low": "_low", "high": "_high"}
-        point |= {name: arm.metrics.get(f"{reader}/accuracy{end}") for name, end in ends.items()}
+        point |= {name: arm.metrics.get(f"{grader}/accuracy{end}") for name, end in ends.items()}
         points.append(point)
     return pd.DataFrame(points)

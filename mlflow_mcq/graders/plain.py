@@ -11,10 +11,11 @@ from numbers import Integral
 from typing import Any
 
 from mlflow_mcq.doors import Grader
-from mlflow_mcq.errors import DataError, ModelError, SettingsError, known_names
+from mlflow_mcq.errors import DataError, ModelError, SettingsError
 from mlflow_mcq.graders.regex import ALL_REGEX_GRADERS
 from mlflow_mcq.graders.strict import label_names
 from mlflow_mcq.graders.strict_row import read_strict_row
+from mlflow_mcq.nearest import known_names
 from mlflow_mcq.records import (
     Generation,
     Grade,
@@ -169,9 +170,10 @@ def _grades(
         grader = ALL_REGEX_GRADERS[grader]
     if blind and getattr(getattr(grader, "settings", None), "shape", "") == "direct":
         raise SettingsError(
-            "grader", "a judge of shape 'direct' compares with gold, and there is none", "",
-            "Give gold, or use shape 'extract'.",
-        )  # fmt: skip
+            "grader",
+            "a judge of shape 'direct' compares with gold, and there is none",
+            possible="Give gold, or use shape 'extract'.",
+        )
     read = {one.generation.key: one for one in grader.grade(generations)}
     lost = [generation.key[0] for generation in generations if generation.key not in read]
     if lost:

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from mlflow_mcq.doors import PromptFamily
-from mlflow_mcq.errors import SettingsError, known_names
+from mlflow_mcq.errors import SettingsError
+from mlflow_mcq.nearest import known_names
 from mlflow_mcq.protocols.analogy import analogy_shots
 from mlflow_mcq.protocols.labels import labels_for, shuffled
 from mlflow_mcq.protocols.nota import with_nota

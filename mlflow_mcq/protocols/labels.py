@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 
-from mlflow_mcq.errors import SettingsError, known_names
+from mlflow_mcq.errors import SettingsError
+from mlflow_mcq.nearest import known_names
 from mlflow_mcq.orientations import MOST_SLOTS, letters_for, orientations_for
 
 __all__ = ["LABEL_STYLES", "check_labels", "kind_of", "labels_for", "shuffled"]

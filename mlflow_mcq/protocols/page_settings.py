@@ -7,7 +7,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from mlflow_mcq.errors import SettingsError, known_names
+from mlflow_mcq.errors import SettingsError
+from mlflow_mcq.nearest import known_names
 from mlflow_mcq.prompt_settings import FewShotSettings
 from mlflow_mcq.protocols.families import PROTOCOLS, reads_of
 from mlflow_mcq.protocols.labels import check_labels

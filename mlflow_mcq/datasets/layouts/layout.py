@@ -96,7 +96,7 @@ class Layout:
         return self.needs <= there and not self.lacks & there and self.fits(rows)
 
 
-def doubt(name: str, rule: str, got: object = "", possible: str = "") -> DataError:
+def doubt(name: str, rule: str, got: object = ..., possible: str = "") -> DataError:
     """The error of one field; the caller puts file and row before it."""
     return DataError(f"field {name!r}", rule, got, possible)
 
