@@ -16,10 +16,18 @@ from typing import Any
 
 import pandas as pd
 from mlflow import MlflowClient
-from mlflow.entities import AssessmentSource, Feedback, TraceInfo, TraceLocation, TraceState
+from mlflow.entities import (
+    AssessmentSource,
+    Feedback,
+    TraceData,
+    TraceInfo,
+    TraceLocation,
+    TraceState,
+)
 from mlflow.entities.span import Span
 from mlflow.exceptions import MlflowException
 from mlflow.tracing.client import TracingClient
+from mlflow.tracing.constant import TraceTagKey
 
 from mlflow_mcq.comparison.arms import StoredArm
 from mlflow_mcq.comparison.differing import drawn_by, page_of, row_keys
@@ -109,21 +117,20 @@ def _log_arm(arm: StoredArm, grader: str, keys: Sequence[str]) -> int:
         at = now - place * 1_000_000
         info, span = _trace(arm, (shown.loc[key], table.loc[key]), source, at)
         info.tags[_TAG] = name
-        client.start_trace(info)
-        spans.append(span)
+        spans.append((client.start_trace(info), span))
     if spans:
         _log_spans(client, experiment, spans)
     return len(spans)
 
 
-def _log_spans(client: TracingClient, experiment: str, spans: list[Span]) -> None:
-    try:
-        client.log_spans(experiment, spans)
-    except MlflowException as error:
-        if "same trace" not in str(error):
-            raise
-        for span in spans:  # an older MLflow (3.4) takes those of one trace at a time
-            client.log_spans(experiment, [span])
+def _log_spans(
+    client: TracingClient, experiment: str, spans: Sequence[tuple[TraceInfo, Span]]
+) -> None:
+    if not hasattr(TraceTagKey, "SPANS_LOCATION"):
+        for info, span in spans:  # an older MLflow (3.4) reads them from a file of each trace
+            client._upload_trace_data(info, TraceData([span]))
+        return
+    client.log_spans(experiment, [span for _, span in spans])
 
 
 def _known(arm: StoredArm, experiment: str) -> set[str]:
