@@ -330,6 +330,6 @@ def _place() -> tuple[str, str]:
     files and not of folders, which differ between machines.
     """
     frames = [(Path(f.f_code.co_filename), line) for f, line in traceback.walk_stack(None)]
-    theirs = next(((path, at) for path, at in frames if path.parent != _PACKAGE), frames[-1])
+    theirs = next((one for one in frames if _PACKAGE not in one[0].parents), frames[-1])
     lines = [f"{path.name}:{at}" for path, at in frames]
     return digest_of(*lines), f"{theirs[0].name}:{theirs[1]}"
