@@ -28,7 +28,7 @@ from mlflow.utils.logging_utils import eprint
 from mlflow_mcq.datasets.frame import items_of
 from mlflow_mcq.datasets.human_label import refuse_human_labels
 from mlflow_mcq.datasets.reading import read_data
-from mlflow_mcq.datasets.sources import load_data
+from mlflow_mcq.datasets.streaming import load_part
 from mlflow_mcq.engines.chat_engine import ChatEngine
 from mlflow_mcq.engines.kept import FoundEngine, KeptEngine
 from mlflow_mcq.engines.local import LocalChat
@@ -102,7 +102,7 @@ def _arm_rows(recipe: Recipe, arm: ArmSpec, ranks: Ranks) -> ArmRows:
     engine = _engine(model, one)
     if engine is None:
         return ArmRows(arm.name, skipped="what the model is cannot be told from its name")
-    frame = load_data(*recipe.source_of(arm))
+    frame = load_part(*recipe.source_of(arm), settings)
     rows = list(read_data(frame, settings, None, None).rows)
     refuse_human_labels(rows, settings.columns)
     requests = requests_for(items_of(rows), settings, chat=speaks_chat(engine, settings))
