@@ -53,7 +53,8 @@ class TableDigest:
         head = frame[: max(0, MAX_ROWS - self.n_rows)]
         self.n_rows += len(frame)
         if len(head):
-            self._index.append(pd.util.hash_pandas_object(head.index, index=False).to_numpy())
+            rows = pd.util.hash_pandas_object(head.index, index=False)
+            self._index.append(np.asarray(rows, dtype=np.uint64))
             for name in self._texts:  # MLflow looks at no other column of objects
                 self._hashes.setdefault(name, []).append(_hashes(head[name]))
 
