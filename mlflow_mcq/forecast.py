@@ -9,7 +9,7 @@ from typing import Any
 
 from mlflow_mcq.datasets.frame import Row, items_of
 from mlflow_mcq.datasets.reading import read_data
-from mlflow_mcq.datasets.sources import load_data
+from mlflow_mcq.datasets.streaming import load_part
 from mlflow_mcq.engines.handle import ModelHandle
 from mlflow_mcq.engines.probe import memory_for, probe, rows_at_once
 from mlflow_mcq.engines.tokenizer import raw_tokenizer
@@ -131,7 +131,7 @@ def cost_before(
     names = [names] if isinstance(names, str) else list(names)
     given = judge.model_dump() if isinstance(judge, JudgeSettings) else judge
     settings = checked_settings(more if given is None else {**more, "judge": given}, names)
-    frame = load_data(data, split)
+    frame = load_part(data, split, settings, targets)
     answers = None
     if targets is not None:
         if targets not in frame.columns:

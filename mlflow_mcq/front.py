@@ -10,10 +10,12 @@ import mlflow
 import pandas as pd
 from mlflow.models.evaluation.base import EvaluationResult
 
+from mlflow_mcq.datasets.part import part_of
 from mlflow_mcq.datasets.reading import check_layout
-from mlflow_mcq.datasets.sources import load_data
+from mlflow_mcq.datasets.streaming import load_part
 from mlflow_mcq.engines.handle import loaded_model, local_model
 from mlflow_mcq.errors import JudgeNotConfigured, ModelError, SettingsError
+from mlflow_mcq.file_dataset import FilePart, as_dataset
 from mlflow_mcq.judge_settings import JudgeSettings
 from mlflow_mcq.local_settings import LocalSettings, read_local
 from mlflow_mcq.nearest import known_names
@@ -75,25 +77,29 @@ def evaluate(
         config["judge"] = judge.model_dump() if isinstance(judge, JudgeSettings) else judge
     checked = checked_settings(config, names)  # refused here, before MLflow opens a run for it
 
-    def whole(usable: Any, handle: Any) -> EvaluationResult:
+    def whole(given: Any, handle: Any) -> EvaluationResult:
         # MLflow's last words to its store come after ours, and may be the ones that fail.
         with held_together():
             return mlflow.models.evaluate(
                 model=handle,
-                data=usable,
+                data=given,
                 model_type="multiple-choice",
                 evaluators=names,
                 evaluator_config=dict.fromkeys(names, config),
-                **({} if targets is None else {"targets": targets}),
+                # MLflow wants to hear of targets once: a data set of ours names them itself.
+                **({} if targets is None or isinstance(given, FilePart) else {"targets": targets}),
             )
+
+    def usable() -> Any:
+        return _usable_data(data, split, checked, targets)
 
     ranks = ranks_of_call(checked)
     if ranks.size == 1:
-        return whole(_usable_data(data, split), usable_model(model, checked))
+        return whole(usable(), usable_model(model, checked))
     return evaluate_together(
         lambda: usable_model(model, checked),
         call_parts(data, split, checked, names),
-        lambda handle: whole(_usable_data(data, split), handle),
+        lambda handle: whole(usable(), handle),
         ranks,
     )
 
@@ -165,9 +171,10 @@ def usable_model(model: Any, settings: Settings | None = None) -> Any:
 _PROVIDERS = ("openai", "anthropic", "gemini", "mistral", "bedrock", "togetherai")
 
 
-def _usable_data(data: Any, split: str | None) -> Any:
+def _usable_data(data: Any, split: str | None, settings: Settings, targets: str | None) -> Any:
     known = isinstance(data, pd.DataFrame) or hasattr(data, "to_evaluation_dataset")
     if known and split is None:
         return data
     # A list too: MLflow would make an object array of it, in which `targets` finds no column.
-    return load_data(data, split)
+    frame = load_part(data, split, settings, targets)
+    return frame if part_of(frame) is None else as_dataset(frame, targets=targets)

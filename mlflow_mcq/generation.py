@@ -30,7 +30,7 @@ from mlflow_mcq.agreement import Parts, agreed, parts_of_settings
 from mlflow_mcq.datasets.frame import items_of
 from mlflow_mcq.datasets.human_label import refuse_human_labels
 from mlflow_mcq.datasets.reading import read_data
-from mlflow_mcq.datasets.sources import load_data
+from mlflow_mcq.datasets.streaming import load_part
 from mlflow_mcq.engines.chat_engine import ChatEngine
 from mlflow_mcq.engines.kept import FoundEngine, KeptEngine
 from mlflow_mcq.engines.local import LocalChat
@@ -121,7 +121,9 @@ def _arm_rows(recipe: Recipe, arm: ArmSpec, ranks: Ranks) -> ArmRows:
         return ArmRows(arm.name, skipped='with cache: "off" no row is kept')
 
     def read() -> tuple[Sequence[Item], Parts]:
-        rows = list(read_data(load_data(*recipe.source_of(arm)), settings, None, None).rows)
+        rows = list(
+            read_data(load_part(*recipe.source_of(arm), settings), settings, None, None).rows
+        )
         refuse_human_labels(rows, settings.columns)
         items = items_of(rows)
         digest = data_digest(items) if ranks.size > 1 else ""  # seconds, for a million

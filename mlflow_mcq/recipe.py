@@ -23,7 +23,7 @@ from pydantic import ValidationError
 from mlflow_mcq.comparison.compare import compare_into
 from mlflow_mcq.datasets.built import located
 from mlflow_mcq.datasets.reading import read_data
-from mlflow_mcq.datasets.sources import load_data
+from mlflow_mcq.datasets.streaming import draw_key, load_part
 from mlflow_mcq.engines.handle import ModelHandle
 from mlflow_mcq.engines.sharing import keep_only, weights_shared
 from mlflow_mcq.errors import JudgeNotConfigured, McqError, SettingsError
@@ -175,9 +175,11 @@ def _asked(
 
 def _frame(recipe: Recipe, arm: ArmSpec, frames: Frames) -> pd.DataFrame:
     source, split = recipe.source_of(arm)
-    key = repr((source, split))
+    settings = arm_settings(recipe, arm)
+    # Of a file only the rows that these settings draw are held.
+    key = repr((source, split, draw_key(source, settings)))
     if key not in frames:
-        frames[key] = load_data(source, split)
+        frames[key] = load_part(source, split, settings)
     return frames[key]
 
 

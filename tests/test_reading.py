@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from typing import Any
 
@@ -158,6 +159,46 @@ def rows_of(subjects: list[str], golds: list[int]) -> list[Row]:
         Row(Item(f"q{i}", "q?", ("x", "y", "z"), gold, {"subject": subject}), {}, "", i)
         for i, (subject, gold) in enumerate(zip(subjects, golds, strict=True))
     ]
+
+
+def drawn_by_definition(rows: list[Row], limit: int, seed: int) -> set[str]:
+    """Items in order by stratum and hash; every (n / limit)-th from a seeded start."""
+
+    def hashed(text: str) -> str:
+        return hashlib.sha256(f"limit\x1f{seed}\x1f{text}".encode()).hexdigest()
+
+    first = {row.item.id: row.item for row in reversed(rows)}
+    subjects = {item.meta["subject"] for item in first.values()}
+    usable = 1 < len(subjects) <= 3 * len(first) ** 0.5
+    ordered = sorted(
+        first.values(),
+        key=lambda item: (
+            item.meta["subject"] if usable else "",
+            len(item.options),
+            item.golds,
+            hashed(item.id),
+        ),
+    )
+    start = int(hashed("start"), 16) % len(ordered)
+    return {ordered[(start + k * len(ordered)) // limit].id for k in range(limit)}
+
+
+@given(
+    subjects=st.lists(st.sampled_from(["a", "b", "B", "ab", ""]), min_size=2, max_size=40),
+    twice=st.sets(st.integers(0, 39)),
+    share_of=st.floats(0.01, 0.99),
+    seed=st.integers(0, 9),
+)
+def test_the_draw_is_what_it_is_said_to_be(
+    subjects: list[str], twice: set[int], share_of: float, seed: int
+) -> None:
+    rows = rows_of(subjects, [i % 3 for i in range(len(subjects))])
+    rows = [row for i, row in enumerate(rows) for _ in range(1 + (i in twice))]
+    limit = max(1, int(share_of * len(subjects)))
+    expected = drawn_by_definition(rows, limit, seed)
+    drawn = draw(rows, limit, seed)
+    assert {row.item.id for row in drawn} == expected
+    assert len(drawn) == sum(row.item.id in expected for row in rows)
 
 
 @given(

@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mlflow_mcq.graders import mentions as mentions_of
+from mlflow_mcq.graders.mentions import last_mention, mentions, plain
 from mlflow_mcq.graders.refusals import REFUSALS, is_refusal
 from mlflow_mcq.graders.spans import Span, extract_span
 
@@ -187,3 +189,21 @@ def test_an_option_that_reads_like_a_refusal_is_an_answer():
 
 def test_the_refusal_table_covers_twenty_languages():
     assert len(REFUSALS) >= 20
+
+
+@given(
+    text=st.text("abAB_1 .,-éア\u200d\u0301", max_size=40),
+    option=st.text("abA_1 .-éア\u0301", min_size=1, max_size=3),
+)
+def test_a_mention_is_what_no_neighbour_goes_on_with(text: str, option: str) -> None:
+    said, wanted = plain(text), plain(option)
+    starts, start = [], 0
+    while wanted and (start := said.find(wanted, start)) >= 0:
+        end = start + len(wanted)
+        joined = start > 0 and mentions_of._joined(said[start - 1], said[start])
+        free = not joined and mentions_of._bounded(said, start, end)
+        starts += [start] if free else []
+        start = end if free else start + 1
+    assert [mention.start for mention in mentions(text, [option])] == starts
+    last = last_mention(text, [option])
+    assert (last is not None) == bool(starts)

@@ -8,17 +8,26 @@ from __future__ import annotations
 import csv
 import json
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from mlflow_mcq.datasets.way_out import from_file
 from mlflow_mcq.errors import DataError
 
-__all__ = ["frame_of", "load_frame"]
+__all__ = [
+    "as_data_error",
+    "csv_options",
+    "frame_of",
+    "json_line",
+    "load_frame",
+    "parquet_rows",
+]
 
 
 def load_frame(path: str | Path) -> pd.DataFrame:
@@ -39,8 +48,19 @@ def load_frame(path: str | Path) -> pd.DataFrame:
         )
     if not path.is_file():
         raise DataError("data file", "does not exist", str(path))
-    try:
+    with as_data_error(path):
         return reader(path)
+
+
+@contextmanager
+def as_data_error(path: Path) -> Iterator[None]:
+    """Whatever a library says of a broken file, as our own error.
+
+    Raises:
+        DataError: The file is broken.
+    """
+    try:
+        yield
     except _BROKEN as error:
         name, hint = f"data file {path.name!r}", from_file(error)
         raise DataError(name, f"cannot be read ({error})", possible=hint) from error
@@ -49,10 +69,15 @@ def load_frame(path: str | Path) -> pd.DataFrame:
 def _jsonl(path: Path) -> pd.DataFrame:
     # pandas' own reader rounds long numbers and drops broken surrogates.
     with path.open(encoding="utf-8-sig") as lines:
-        return frame_of([_line(n, line) for n, line in enumerate(lines, 1) if line.strip()])
+        return frame_of([json_line(n, line) for n, line in enumerate(lines, 1) if line.strip()])
 
 
-def _line(number: int, line: str) -> Any:
+def json_line(number: int, line: str) -> Any:
+    """What a line holds.
+
+    Raises:
+        ValueError: It is no JSON; the message names the line, counted from 1.
+    """
     try:
         return json.loads(line)
     except ValueError as error:
@@ -100,31 +125,55 @@ def _has_header(path: Path) -> bool:
     return len(cells) < 4 or bool(named) or cells[-1] not in letters
 
 
+def csv_options(path: Path) -> dict[str, Any]:
+    """How pandas must read a CSV file: only an empty cell is missing, all others stay texts."""
+    return {
+        "header": "infer" if _has_header(path) else None,
+        "dtype": str,
+        "keep_default_na": False,
+        "na_values": [""],
+        "index_col": False,
+        "encoding": "utf-8-sig",
+    }
+
+
 def _csv(path: Path) -> pd.DataFrame:
-    # Only an empty cell is missing; everything else stays the text it is.
     with warnings.catch_warnings():
         # One field more than the header: pandas would shift every column by one.
         warnings.simplefilter("error", pd.errors.ParserWarning)
         try:
-            frame = pd.read_csv(
-                path,
-                header="infer" if _has_header(path) else None,
-                dtype=str,
-                keep_default_na=False,
-                na_values=[""],
-                index_col=False,
-                encoding="utf-8-sig",
-            )
-            return frame.rename(columns=str)
+            frame: pd.DataFrame = pd.read_csv(path, **csv_options(path)).rename(columns=str)
+            return frame
         except pd.errors.ParserWarning as error:
             raise ValueError("a row has more fields than the header") from error
 
 
 def _parquet(path: Path) -> pd.DataFrame:
+    return pd.concat(list(parquet_rows(path)), ignore_index=True)
+
+
+def parquet_rows(path: Path, n_rows: int = 10_000) -> Iterator[pd.DataFrame]:
+    """The rows of a Parquet file, so many at a time, at least one table of them.
+
+    Cells are Python's own objects: pandas makes floats of a column of ints with one gap, so
+    that a cell would depend on the rows that are read with it.
+
+    Raises:
+        ValueError: Its notes are damaged.
+    """
     try:
-        return pd.read_parquet(path)
-    except (TypeError, AttributeError, LookupError) as error:
-        # pandas trusts the notes that it once left in the file.
+        with pq.ParquetFile(path) as file:
+            names = [str(name) for name in file.schema_arrow.names]
+            if len(set(names)) < len(names):
+                raise ValueError("several columns have one name")
+            index = (file.schema_arrow.pandas_metadata or {}).get("index_columns", [])
+            kept = [name for name in names if name not in index]
+            if not file.metadata.num_rows:
+                yield pd.DataFrame([], columns=kept, dtype=object)
+            for batch in file.iter_batches(n_rows, columns=kept):
+                yield pd.DataFrame(batch.to_pylist(), columns=kept, dtype=object)
+    except (TypeError, AttributeError, LookupError, OverflowError) as error:
+        # pandas notes what it made of the file; these notes are believed by whoever reads it.
         raise ValueError(f"its notes are damaged: {type(error).__name__}") from error
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from mlflow_mcq.datasets.answers import AnswerKey, Counting
+from mlflow_mcq.datasets.faults import Faults
 from mlflow_mcq.datasets.several_gold import SeveralGold, read_answers, under_policy
 from mlflow_mcq.datasets.way_out import near_column, split_column, split_options
 from mlflow_mcq.errors import DataError
@@ -77,7 +78,7 @@ def read_rows(
     targets: Sequence[object] | None = None,
     several_gold: SeveralGold = "refuse",
     places: Sequence[int] | None = None,
-    bad: dict[int, DataError] | None = None,
+    faults: Faults | None = None,
 ) -> list[Row]:
     """Read every row, in order.
 
@@ -87,7 +88,8 @@ def read_rows(
         targets: MLflow's own answers by position; they win over a column.
         several_gold: What a row with several right options comes to.
         places: Where the rows stood in the data they were taken from; None counts them.
-        bad: Takes the errors of rows that cannot be read; None raises the first.
+        faults: Takes the errors of rows that cannot be read, and knows how the answers of
+            earlier parts were counted; None raises the first error.
 
     Raises:
         DataError: A column is missing, or a row cannot be read; the message names it.
@@ -101,7 +103,7 @@ def read_rows(
         raise DataError("data", "holds no rows")
     where = _Where.find(frame, columns, targets is None)
     rows = []
-    counting = Counting()
+    counting = Counting() if faults is None else faults.counting
     places = range(len(frame)) if places is None else places
     for count, (position, cells) in enumerate(zip(places, _cells(frame), strict=True)):
         answer = targets[count] if targets is not None else cells[where.answer]
@@ -111,9 +113,9 @@ def read_rows(
         except DataError as error:
             # A column that counts from zero and from one is no fault of one row: left out
             # row by row, whichever stood first would decide how the rest is read.
-            if bad is None or counting.whole_column:
+            if faults is None or counting.whole_column:
                 raise
-            bad[position] = error
+            faults.note(position, error)
     return rows
 
 

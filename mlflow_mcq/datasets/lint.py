@@ -11,7 +11,7 @@ import pandas as pd
 
 from mlflow_mcq.datasets.lint_set import ItemNumber, choices_only, gold_position, longest_is_gold
 from mlflow_mcq.datasets.reading import BadRow, read_data
-from mlflow_mcq.datasets.sources import load_data
+from mlflow_mcq.datasets.streaming import load_part
 from mlflow_mcq.errors import DataError
 from mlflow_mcq.orientations import duplicate_options, fixed_options
 from mlflow_mcq.records import Item
@@ -88,7 +88,7 @@ def lint_items(data: Any, *, split: str | None = None, **settings: Any) -> LintR
         [['q', 'duplicate_options']]
     """
     asked = read_settings({**settings, "on_bad_rows": "skip"})
-    reading = read_data(load_data(data, split), asked)
+    reading = read_data(load_part(data, split, asked), asked)
     return lint_read([row.item for row in reading.rows], reading.bad, asked)
 
 

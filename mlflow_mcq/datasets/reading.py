@@ -6,30 +6,20 @@ is the only one that fits; anything else goes to the reader of plain columns.
 
 from __future__ import annotations
 
-import difflib
-import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from mlflow_mcq.datasets.frame import Row, answer_column, read_rows
-from mlflow_mcq.datasets.labels import without_labels
-from mlflow_mcq.datasets.layouts import LAYOUTS, Fields, Layout
-from mlflow_mcq.datasets.sampling import draw, share
-from mlflow_mcq.errors import DataError, SettingsError
-from mlflow_mcq.orientations import letters_for
-from mlflow_mcq.settings import Columns, Settings
+from mlflow_mcq.datasets.frame import Row
+from mlflow_mcq.datasets.one_pass import OnePass
+from mlflow_mcq.datasets.part import part_of
+from mlflow_mcq.datasets.sampling import Places
+from mlflow_mcq.datasets.shape import PLAIN, HowRead, check_layout
+from mlflow_mcq.errors import DataError
+from mlflow_mcq.settings import Settings
 
-__all__ = ["PLAIN", "BadRow", "Reading", "check_layout", "read_data"]
-
-PLAIN = "plain"
-"""Name of the reader of columns question, options and answer."""
-
-_CANONICAL = Columns(question="question", options="options", answer="answer", answer_as="index")
+__all__ = ["PLAIN", "BadRow", "Drawn", "Reading", "check_layout", "drawn_from", "read_data"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,21 +54,6 @@ class Reading:
     n_read: int
 
 
-def check_layout(name: str | None) -> None:
-    """Refuse a layout that nobody knows, with the nearest one.
-
-    Raises:
-        SettingsError: There is no such layout.
-    """
-    if name is None or name == PLAIN or name in LAYOUTS:
-        return
-    near = difflib.get_close_matches(name, [*LAYOUTS, PLAIN], n=1, cutoff=0.5)
-    hint = f'Did you mean "{near[0]}"? ' if near else ""
-    raise SettingsError(
-        "layout", "is not a layout", name, f"{hint}Known: {PLAIN}, {', '.join(LAYOUTS)}."
-    )
-
-
 def read_data(
     frame: pd.DataFrame,
     settings: Settings,
@@ -89,6 +64,8 @@ def read_data(
 
     Args:
         frame: The data; ``frame.attrs["source"]``, where there is one, names it in errors.
+            Where it was drawn from a file (`mlflow_mcq.datasets.streaming.load_part`), what
+            is said is said of the file.
         settings: ``columns``, ``layout``, ``on_bad_rows``, ``limit``, ``shard``, ``seed``.
         targets: MLflow's own answers by position.
         targets_name: The column they came from; a layout that answers by another column
@@ -106,162 +83,68 @@ def read_data(
     """
     if not len(frame):
         raise DataError("data", "holds no rows")
-    frame = _with_targets(frame, targets, targets_name)
-    records, places, inside = _documents(frame)
-    layout, hint = _choose(records, settings, targets, targets_name)
-    source = str(frame.attrs.get("source", ""))
-    bad: dict[int, DataError] = {}
-    try:
-        if layout is None:
-            plain = frame if not inside else pd.DataFrame(records, dtype=object)
-            given = None if targets is None else [targets[place] for place in places]
-            several = settings.several_gold
-            rows = read_rows(plain, settings.columns, given, several, places, bad)
-            labels: list[tuple[str, ...]] = []
-        else:
-            fields = _fields(layout, records, places, bad)
-            rows = _rows_of(fields, layout, records, places, settings, bad)
-            labels = [one.labels for one in fields.values()]
-    except DataError as error:
-        raise _located(error, source, hint) from None
-    refused = tuple(BadRow(row, _located(bad[row], source)) for row in sorted(bad))
-    if refused and (settings.on_bad_rows == "error" or not rows):
-        raise _located(bad[min(bad)], source, hint or _skip_hint(len(bad), len(rows)))
-    rows, n_stripped = without_labels(rows)
-    said = _said(layout, inside, rows, labels, len(refused), n_stripped)
-    if layout is None:
-        said += _counting_doubt(rows, targets, settings.columns, source)
-    taken = share(draw(rows, settings.limit, settings.seed), settings.shard)
-    if not taken:
-        raise DataError("shard", "holds no items", settings.shard, "Use fewer shards.")
-    if len(taken) < len(rows):
-        said += f"; {len({row.item.id for row in taken}):,} of them are measured"
-    name = PLAIN if layout is None else layout.name
-    return Reading(tuple(taken), name, said, refused, len(rows))
-
-
-def _with_targets(
-    frame: pd.DataFrame, targets: Sequence[object] | None, name: str | None
-) -> pd.DataFrame:
-    # MLflow takes the column of the targets out: without it no layout can be recognised.
-    if targets is None or name is None or name in frame.columns:
-        return frame
-    whole = frame.copy(deep=False)
-    whole[name] = pd.Series(list(targets), index=whole.index, dtype=object)
-    return whole
-
-
-def _documents(frame: pd.DataFrame) -> tuple[list[dict[str, Any]], list[int], bool]:
-    """The rows, their places, and whether they stood inside the log of lm-eval.
-
-    That log holds every document once a filter; the first filter is taken.
-    """
-    names = [str(name) for name in frame.columns]
-    columns = [frame.iloc[:, i].tolist() for i in range(len(names))]
-    cells = [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
-    places = list(range(len(cells)))
-    inside = {"doc", "doc_id"} <= set(names) and bool({"resps", "filtered_resps"} & set(names))
-    if not inside or not all(isinstance(row["doc"], Mapping) for row in cells):
-        return cells, places, False
-    if "filter" in names:
-        places = [i for i in places if cells[i]["filter"] == cells[0]["filter"]]
-    return [{"id": cells[i]["doc_id"], **cells[i]["doc"]} for i in places], places, True
-
-
-def _choose(
-    records: Sequence[Mapping[str, Any]],
-    settings: Settings,
-    targets: Sequence[object] | None,
-    targets_name: str | None,
-) -> tuple[Layout | None, str]:
-    """The layout, None for plain columns, and what to say if those do not fit."""
     check_layout(settings.layout)
-    columns = {name for row in records for name in row}
-    if settings.layout is not None:
-        return _named(settings.layout, columns), ""
-    named = settings.columns
-    if named.question or named.options or named.answer or named.answer_as != "auto":
-        return None, ""
-    able = [
-        layout
-        for layout in LAYOUTS.values()
-        if targets is None or (targets_name is not None and targets_name in layout.uses)
-    ]
-    found = [layout for layout in able if layout.matches(columns, records)]
-    if len(found) == 1:
-        return found[0], ""
-    near = found or [x for x in able if x.needs <= columns and not x.lacks & columns]
-    names = ", ".join(layout.name for layout in near)
-    return None, f"It may be {names}: say which with layout." if names else ""
+    asked = HowRead(settings, targets is not None, targets_name)
+    part = part_of(frame)
+    if part is not None:
+        bad = tuple(BadRow(place, error) for place, error in part.bad)
+        rows = part.rows(frame, asked, targets)
+        return Reading(tuple(rows), part.shape.layout, part.said, bad, part.n_read)
+    one = OnePass(asked)
+    rows = one.take(frame, targets)
+    one.settled()  # always: all of the table was in the first part
+    drawn = drawn_from(one, asked, str(frame.attrs.get("source", "")))
+    taken = tuple(rows[int(count)] for count in drawn.counts)
+    return Reading(taken, one.shape.layout, drawn.said, drawn.bad, len(rows))
 
 
-def _named(name: str, columns: set[str]) -> Layout | None:
-    if name == PLAIN:
-        return None
-    layout = LAYOUTS[name]
-    missing = sorted(layout.needs - columns)
-    if missing:
-        raise DataError(
-            "layout", f"{name} needs columns {missing} that the data lacks", sorted(columns)
-        )
-    return layout
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawn:
+    """What comes of a pass over a whole table.
+
+    Attributes:
+        counts: Which of the rows that could be read are measured.
+        said: As in `Reading`.
+        bad: Likewise.
+    """
+
+    counts: Places
+    said: str
+    bad: tuple[BadRow, ...]
 
 
-def _fields(
-    layout: Layout,
-    records: Sequence[Mapping[str, Any]],
-    places: Sequence[int],
-    bad: dict[int, DataError],
-) -> dict[int, Fields]:
-    """What the layout reads, by count; rows it cannot read go to ``bad``."""
-    found = {}
-    for count, cells in enumerate(records):
-        try:
-            # A row of JSON lines may lack a field that others have.
-            found[count] = layout.read(
-                {**cells, **{name: None for name in layout.needs if name not in cells}}
-            )
-        except DataError as error:
-            shown = f" (id {cells['id']!r})" if "id" in cells else ""
-            who = f"row {places[count]}{shown}, {error.args[0]}"
-            bad[places[count]] = DataError(who, *error.args[1:])
-    return found
+def drawn_from(one: OnePass, asked: HowRead, source: str) -> Drawn:
+    """Draw from the rows that went by.
 
+    Args:
+        one: The pass over all of them.
+        asked: How they were read, and how many are wanted.
+        source: Names the data in errors; may be empty.
 
-def _rows_of(
-    fields: Mapping[int, Fields],
-    layout: Layout,
-    records: Sequence[Mapping[str, Any]],
-    places: Sequence[int],
-    settings: Settings,
-    bad: dict[int, DataError],
-) -> list[Row]:
-    id_column = settings.columns.id
-    rows: list[dict[str, Any]] = []
-    for count, one in fields.items():
-        cells = records[count]
-        own: dict[str, Any] = {
-            "question": one.question,
-            "options": list(one.options),
-            "answer": one.gold,
-        }
-        if id_column is not None and id_column not in cells:
-            raise DataError("columns.id", "is not a column of the data", id_column)
-        found = cells[id_column] if id_column is not None else one.id
-        own |= {} if found is None else {"id": found}
-        rest = {k: v for k, v in cells.items() if k not in layout.uses and k != id_column}
-        # A column that happens to bear one of our names is kept, under another.
-        rest = {f"{k} (data)" if k in _OURS else k: v for k, v in rest.items()}
-        rows.append({**own, **one.meta, **rest})
-    if not rows:
-        return []
-    table = pd.DataFrame(rows, dtype=object)
-    columns = _CANONICAL.model_copy(update={"id": "id" if "id" in table.columns else None})
-    stood = [places[count] for count in fields]
-    return read_rows(table, columns, None, settings.several_gold, stood, bad)
-
-
-_OURS = ("question", "options", "answer", "id")
+    Raises:
+        DataError: As for `read_data`.
+    """
+    settings, keys, shape = asked.settings, one.tally.keys, one.shape
+    hint = shape.hint if shape.native is None else ""
+    if one.error is not None:
+        raise _located(one.error, source, hint) from None
+    faults = one.faults
+    if faults.n and (settings.on_bad_rows == "error" or not len(keys)):
+        first = faults.rows[min(faults.rows)]
+        raise _located(first, source, hint or _skip_hint(faults.n, len(keys)))
+    if not len(keys):
+        raise DataError("data", "holds no rows")
+    bad = tuple(BadRow(row, _located(faults.rows[row], source)) for row in sorted(faults.rows))
+    try:
+        said = one.tally.said(shape.native, shape.inside, len(bad))
+    except DataError as error:
+        raise _located(error, source) from None
+    counts = keys.taken(settings.limit, settings.shard)
+    if not len(counts):
+        raise DataError("shard", "holds no items", settings.shard, "Use fewer shards.")
+    if len(counts) < len(keys):
+        said += f"; {keys.n_ids_of(counts):,} of them are measured"
+    return Drawn(counts, said, bad)
 
 
 def _located(error: DataError, source: str, hint: str = "") -> DataError:
@@ -274,81 +157,3 @@ def _skip_hint(n_bad: int, n_good: int) -> str:
     if n_good == 0:
         return "No row can be read."
     return f"{n_bad} of {n_bad + n_good} rows cannot be read; on_bad_rows: skip leaves them out."
-
-
-_ENOUGH_NUMBERS = 4
-
-
-_UNLIKELY = 1e-3
-"""Chance that no gold is the first option, below which nobody reads on without asking."""
-
-
-def _counting_doubt(
-    rows: Sequence[Row], targets: Sequence[object] | None, columns: Columns, source: str
-) -> str:
-    """What to say of numbers that are read as counting from zero, though none of them is 0.
-
-    Each row fits both ways to count; a whole column that counts from one would be read one
-    option too far, and only the missing 0 shows it. Golds that are spread evenly over n options
-    leave out the first with a chance of the product of ``1 - 1/n`` over items. (They leave out
-    the last as rarely, which is what they would have done if the column counts from one: such a
-    column does not say what it means, and a guess would be wrong for all of it or for none.)
-
-    Raises:
-        DataError: That chance is too small for an accident.
-    """
-    if columns.answer_as != "auto":
-        return ""
-    name = answer_column(list(rows[0].cells), columns) if targets is None else None
-    given = list(targets) if targets is not None else [row.cells[str(name)] for row in rows]
-    numeric = [v for v in given if isinstance(v, (int, float, np.integer, np.floating))]
-    numbers = {int(v) for v in numeric if v == v}
-    items = {row.item.id: row.item for row in rows}
-    golds = {item.gold for item in items.values()}
-    if len(rows) < _ENOUGH_NUMBERS or 0 in golds or numbers != golds:
-        return ""
-    chance = math.prod(1 - 1 / len(item.options) for item in items.values())
-    if chance < _UNLIKELY:
-        error = DataError(
-            str(name or "targets"),
-            f"the answers of all {len(items):,} items fit a count from 0 and a count from 1: none "
-            "is 0, and none is the number of options; read in the wrong way every gold would be "
-            "one option off",
-            sorted(numbers),
-            "Set columns.answer_as to number if 1 is the first option, or to index if 0 is.",
-        )
-        raise _located(error, source)
-    return (
-        "; answers are read as counting from 0, and none is 0: if yours count from 1, "
-        "set columns.answer_as to number"
-    )
-
-
-def _said(
-    layout: Layout | None,
-    inside: bool,
-    rows: Sequence[Row],
-    labels: Sequence[tuple[str, ...]],
-    n_bad: int,
-    n_stripped: int,
-) -> str:
-    items = list({row.item.id: row.item for row in rows}.values())
-    title = "plain columns" if layout is None else layout.title
-    counts = sorted({len(item.options) for item in items})
-    parts = [
-        title + (" (inside a log of lm-eval)" if inside else ""),
-        f"{len(items):,} item" + ("s" if len(items) != 1 else ""),
-        (f"{counts[0]}-{counts[-1]}" if len(counts) > 1 else f"{counts[0]}") + " options",
-    ]
-    odd = Counter(one for one in labels if one and one != letters_for(len(one)))
-    if odd:
-        ends = sorted({label for one in odd for label in one}, key=lambda x: (len(x), x))
-        parts.append(f"labels {ends[0]}-{ends[-1]} in {sum(odd.values()):,}")
-    if len({item.golds for item in items}) == 1 and not items[0].also_right:
-        parts.append(f"gold is option {items[0].gold + 1} in all")
-    if n_stripped:
-        parts.append(f"labels inside the option texts taken off in {n_stripped:,}")
-    if n_bad:
-        parts.append(f"{n_bad:,} rows left out")
-    note = f" ({layout.note})" if layout is not None and layout.note else ""
-    return "read as: " + ", ".join(parts) + note

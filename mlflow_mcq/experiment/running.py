@@ -18,6 +18,7 @@ from mlflow_mcq.datasets.hub import SCHEME
 from mlflow_mcq.engines.handle import remote_model
 from mlflow_mcq.experiment.arm_result import ArmResult
 from mlflow_mcq.experiment.spec import ArmSpec, Model, Recipe, RemoteSpec, shown_model
+from mlflow_mcq.file_dataset import as_dataset
 from mlflow_mcq.front import checked_settings, judge_first, usable_model
 from mlflow_mcq.regrading import regrade
 from mlflow_mcq.settings import Settings
@@ -135,7 +136,7 @@ def _dataset(source: Any, frame: pd.DataFrame) -> Any:
         # several stores could read: neither concerns an evaluation's own file.
         warnings.simplefilter("ignore", UserWarning)
         address = None if built or on_hub else place  # MLflow knows no such addresses
-        return mlflow.data.from_pandas(frame, source=address, name=name)
+        return as_dataset(frame, source=address, name=name)
 
 
 def experiment_id() -> str:

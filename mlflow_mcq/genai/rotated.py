@@ -8,7 +8,7 @@ from typing import Any
 
 from mlflow_mcq.datasets.frame import items_of
 from mlflow_mcq.datasets.reading import check_layout, read_data
-from mlflow_mcq.datasets.sources import load_data
+from mlflow_mcq.datasets.streaming import load_part
 from mlflow_mcq.doors import Engine
 from mlflow_mcq.engines.handle import ModelHandle
 from mlflow_mcq.errors import SettingsError
@@ -130,7 +130,7 @@ def _requests(
     chosen = read_settings(settings)
     check_layout(chosen.layout)
     chat = {"text": False, "messages": True, None: chat}[chosen.input_format]
-    reading = read_data(load_data(data, split), chosen)
+    reading = read_data(load_part(data, split, chosen), chosen)
     return requests_for(items_of(list(reading.rows)), chosen, chat=chat), chosen
 
 

@@ -10,6 +10,8 @@ import re
 import unicodedata
 from functools import lru_cache
 
+from mlflow_mcq.graders.translated import translated
+
 __all__ = ["HARMLESS_VERSION", "harmless"]
 
 HARMLESS_VERSION = 2
@@ -23,7 +25,7 @@ _CONTROL = re.compile(
     r"<(?=[|｜]|(?=/?[a-z])/?(?:s|bos|eos|pad|unk|mask|cls|sep|start_of_turn|end_of_turn|think|thinking"
     r"|tool_call|tool_response|extra_id_\d{1,3}|endoftext|im_start|im_end|begin_of_text"
     r"|image|audio|video|human|assistant|system|user)>|</?SYS>|/?SYS>|(?:channel|turn|tool)\|>)"
-    r"|\[(?=/?(?:INST|TOOL_CALLS|TOOL_RESULTS|AVAILABLE_TOOLS|SYSTEM_PROMPT|gMASK|THINK"
+    r"|\[(?=/?[a-z])(?=/?(?:INST|TOOL_CALLS|TOOL_RESULTS|AVAILABLE_TOOLS|SYSTEM_PROMPT|gMASK|THINK"
     r"|CLS|SEP|MASK|PAD|UNK|BOS|EOS)\])",
     re.IGNORECASE,
 )
@@ -86,9 +88,12 @@ def _replaced(text: str, find: re.Pattern[str] | None) -> str:
         return text
     if text.isascii():
         return find.sub(_STANDS_FOR, text)
-    places = [place for place, sign in enumerate(text) if sign not in _JOINERS]
-    plain = "".join(text[place] for place in places).translate(_WIDE)
-    starts = [places[match.start()] for match in find.finditer(plain)]
+    if _JOINERS.isdisjoint(text):
+        starts = [match.start() for match in find.finditer(translated(text, _WIDE))]
+    else:
+        places = [place for place, sign in enumerate(text) if sign not in _JOINERS]
+        plain = translated("".join([text[place] for place in places]), _WIDE)
+        starts = [places[match.start()] for match in find.finditer(plain)]
     if not starts:
         return text
     signs = [*text]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from mlflow_mcq.graders.homographs import starts_a_phrase
+from mlflow_mcq.graders.translated import translated
 
 __all__ = ["Split", "fold", "forms_of", "peel", "split_label", "split_tail", "variants"]
 
@@ -58,7 +59,7 @@ def fold(text: str) -> str:
         '(B) x'
     """
     if not text.isascii():
-        text = unicodedata.normalize("NFC", text).translate(_WIDE)
+        text = translated(unicodedata.normalize("NFC", text), _WIDE)
     return " ".join(text.split())
 
 

@@ -29,6 +29,7 @@ _KATAKANA = re.compile("[\u30a1-\u30ff\u31f0-\u31ff\uff66-\uff9d]")
 # Neighbours within one run are joined to one another: no mention begins inside it.
 _RUN = re.compile(f"[{_KATAKANA.pattern[1:-1]}]+|[^\\W{_UNSPACED.pattern[1:-1]}]+")
 _STRETCH = 4096
+_LONGEST_PATTERN = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +169,29 @@ def _starts(said: str, wanted: str, begin: int, stop: int) -> Iterator[int]:
             after = run.end() if run else after
         elif _bounded(said, start, start + len(wanted)):
             yield start
-            after = start + len(wanted)
-        start = said.find(wanted, after, stop)
+            start = said.find(wanted, start + len(wanted), stop)
+            continue
+        start = _next(said, wanted, after, stop)
+
+
+def _next(said: str, wanted: str, begin: int, stop: int) -> int:
+    """The next place that may be a mention, after one that was none; -1 where there is none.
+
+    In "abababab" every "a" is a part of a word, and a hostile text holds a million of them:
+    those between ASCII letters are passed over without a look at each.
+    """
+    if len(wanted) > _LONGEST_PATTERN:
+        return said.find(wanted, begin, stop)
+    found = _apart(wanted).search(said, begin, stop)
+    return found.start() if found else -1
+
+
+@lru_cache(maxsize=4096)
+def _apart(wanted: str) -> re.Pattern[str]:
+    """A text where no ASCII letter, digit or underscore goes on with its first or last one."""
+    before = "(?<![0-9A-Za-z_])" if re.match("[0-9A-Za-z_]", wanted) else ""
+    after = "(?![0-9A-Za-z_])" if re.search(r"[0-9A-Za-z_]\Z", wanted) else ""
+    return re.compile(before + re.escape(wanted) + after)
 
 
 def _bounded(said: str, start: int, end: int) -> bool:

@@ -117,7 +117,8 @@ def _after_last(
     stop = len(text)
     for marker in reversed(markers):
         if bool(marker["is"]) is is_kind:
-            found = _captured(text, marker.end(), stop, options)
+            end = marker.end()  # hostile text holds a million markers with nothing between
+            found = text[end:stop].strip() and _captured(text, end, stop, options)
             if found:
                 return found
         stop = marker.start()  # "the answer is: Answer: tin" says nothing after its "is"
@@ -128,6 +129,8 @@ def _captured(text: str, start: int, stop: int, options: Sequence[str]) -> str:
     space = _SPACE.match(text, start, stop)
     start = space.end() if space else start
     body = text[start : min(stop, start + _LONGEST)]
+    if not body.strip(_MARKUP + _FINAL):
+        return ""  # soon decided: hostile text holds a million markers in a row
     opening = _OPENING.match(body)
     body = body[opening.end() :] if opening else body
     end = next(_ends(body), len(body))

@@ -20,7 +20,7 @@ _NAMES = (
 # Each pattern is bounded on purpose ({0,80}): hostile text must not make it scan ahead.
 _TAG = re.compile(
     # What may follow first: a million "<" must not each be held against every name.
-    r"(?=<[/|a-z]|[\[◁])(?:"
+    r"(?=<(?:\||/?(?:[acirt]|s[ce]))|\[/?t|◁)(?:"
     rf"<(?P<end>/?)(?P<tag>{_NAMES})(?:\s[^<>]{{0,80}})?>"
     r"|\[(?P<end2>/?)(?P<tag2>THINK)\]"
     r"|◁(?P<end3>/?)(?P<tag3>think)▷"

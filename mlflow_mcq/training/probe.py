@@ -14,7 +14,7 @@ from mlflow_mcq import judges, metrics
 from mlflow_mcq.arm import Arm, measure
 from mlflow_mcq.datasets.frame import items_of
 from mlflow_mcq.datasets.reading import read_data
-from mlflow_mcq.datasets.sources import load_data
+from mlflow_mcq.datasets.streaming import load_part
 from mlflow_mcq.doors import Grader
 from mlflow_mcq.engines.handle import local_model
 from mlflow_mcq.errors import McqError, SettingsError
@@ -83,7 +83,9 @@ class Probe:
         self.settings = checked_settings(config, self.evaluators)
         if self.settings.logprob.enabled:
             raise SettingsError("logprob.enabled", "is not measured in training")
-        self.items = items_of(list(read_data(load_data(data, split), self.settings).rows))
+        self.items = items_of(
+            list(read_data(load_part(data, split, self.settings), self.settings).rows)
+        )
         self.run_id = run_id
         self._noted: str | None = None
         self._plans: list[Plan] | None = None

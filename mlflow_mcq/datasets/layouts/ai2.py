@@ -6,7 +6,7 @@ an answer "1" there is the first option and not the second.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence, Set
 from typing import Any
 
 from mlflow_mcq.datasets.layouts.layout import (
@@ -60,12 +60,12 @@ def _nested(cells: Cells) -> Fields:
     return Fields(text_of(inner, "stem"), texts, gold, labels, cells.get("id"), meta)
 
 
-def _flat_choices(rows: Sequence[Cells]) -> bool:
-    return all(isinstance(r["choices"], Mapping) and "label" in r["choices"] for r in rows[:50])
+def _flat_choices(head: Sequence[Cells], marks: Set[Hashable]) -> bool:
+    return all(isinstance(r["choices"], Mapping) and "label" in r["choices"] for r in head)
 
 
-def _stems(rows: Sequence[Cells], concept: bool) -> bool:
-    inner = [row["question"] for row in rows[:50]]
+def _stems(head: Sequence[Cells], concept: bool) -> bool:
+    inner = [row["question"] for row in head]
     return all(
         isinstance(one, Mapping) and "stem" in one and ("question_concept" in one) is concept
         for one in inner
@@ -109,7 +109,7 @@ LAYOUTS = (
         _nested,
         lacks=frozenset({"info", "choices"}),
         also=_ID,
-        fits=lambda rows: _stems(rows, concept=False),
+        fits=lambda head, marks: _stems(head, concept=False),
     ),
     Layout(
         "commonsense_qa-nested",
@@ -118,7 +118,7 @@ LAYOUTS = (
         _nested,
         lacks=frozenset({"info", "choices"}),
         also=_ID,
-        fits=lambda rows: _stems(rows, concept=True),
+        fits=lambda head, marks: _stems(head, concept=True),
     ),
     Layout(
         "exams",
@@ -126,6 +126,6 @@ LAYOUTS = (
         _NESTED | {"info"},
         _nested,
         also=_ID,
-        fits=lambda rows: _stems(rows, concept=False),
+        fits=lambda head, marks: _stems(head, concept=False),
     ),
 )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -107,51 +108,69 @@ def _medqa(cells: Cells) -> Fields:
     return Fields(question, texts, gold, labels, cells.get("id"))
 
 
-def _whole_answers(name: str) -> Callable[[Sequence[Cells]], bool]:
-    return lambda rows: all(is_whole(row[name]) for row in rows if not is_missing(row[name]))
+def _counted(name: str) -> Callable[[Cells], Hashable]:
+    """Marks what stands where a count from zero is expected."""
+
+    def mark(row: Cells) -> Hashable:
+        value = row[name]
+        if is_missing(value):
+            return "nothing"
+        if not is_whole(value):
+            return "other"
+        return "zero" if value == 0 else "whole"
+
+    return mark
 
 
-def _is_mmlu(rows: Sequence[Cells]) -> bool:
-    answers = [row["answer"] for row in rows if not is_missing(row["answer"])]
-    lists = all(isinstance(row["choices"], (list, tuple, np.ndarray)) for row in rows[:50])
-    if not lists or not answers or not all(is_whole(a) for a in answers):
+def _is_mmlu(head: Sequence[Cells], marks: Set[Hashable]) -> bool:
+    lists = all(isinstance(row["choices"], (list, tuple, np.ndarray)) for row in head)
+    if not lists or "other" in marks or marks <= {"nothing"}:
         return False
     # Without the column of the hub anybody may have written it, counting from one: only a
     # zero proves the counting. Without that the plain reader refuses what is in doubt.
-    return all("subject" in row for row in rows[:50]) or 0 in answers
+    return all("subject" in row for row in head) or "zero" in marks
 
 
-def _letters_that_are_no_options(question: str, answer: str) -> Callable[[Sequence[Cells]], bool]:
-    """Whether answers are letters of columns, and some can be nothing else."""
+def _letter(answer: str) -> Callable[[Cells], Hashable]:
+    """Marks letters of columns, and whether they can be nothing else."""
 
-    def fits(rows: Sequence[Cells]) -> bool:
-        seen = [(row, str(row[answer]).strip()) for row in rows if not is_missing(row[answer])]
-        letters = {name for name in _LETTERS if rows and name in rows[0]}
+    def mark(row: Cells) -> Hashable:
+        if is_missing(row[answer]):
+            return "nothing"
+        text = str(row[answer]).strip()
         # A letter beyond the options is a bad row, not another layout.
-        if not seen or not all(text.upper() in _LETTERS for _, text in seen):
-            return False
-        return any(
-            all(str(row[name]).strip() != text for name in letters if name in row)
-            for row, text in seen
-        )
+        if text.upper() not in _LETTERS:
+            return "other"
+        said = any(str(row[name]).strip() == text for name in _LETTERS if name in row)
+        return "letter and option" if said else "letter alone"
 
-    return fits
+    return mark
 
 
-def _is_headerless(rows: Sequence[Cells]) -> bool:
+def _letters_that_are_no_options(head: Sequence[Cells], marks: Set[Hashable]) -> bool:
+    return "letter alone" in marks and "other" not in marks
+
+
+def _last_letter(row: Cells) -> Hashable:
+    names = list(row)
+    last = row[names[-1]]
+    return isinstance(last, str) and last.strip() in _LETTERS[: len(names) - 2]
+
+
+def _is_headerless(head: Sequence[Cells], marks: Set[Hashable]) -> bool:
     """Columns named by number, and a letter at the end of every row."""
-    names = list(rows[0]) if rows else []
+    names = list(head[0]) if head else []
     if len(names) < 4 or names != [str(i) for i in range(len(names))]:
         return False
-    letters = set(_LETTERS[: len(names) - 2])
-    return all(isinstance(r[names[-1]], str) and r[names[-1]].strip() in letters for r in rows)
+    return marks == {True}
 
 
-def _cops(rows: Sequence[Cells]) -> set[int]:
-    values = (row["cop"] for row in rows)
-    return {
-        int(float(v)) for v in values if not is_missing(v) and str(v).strip("-.0123456789") == ""
-    }
+def _cop(row: Cells) -> Hashable:
+    """0 to 4 where the answer is one of these; None for anything else."""
+    text = str(row["cop"]).strip()
+    if is_missing(row["cop"]) or not re.fullmatch(r"[0-9]{1,4}(\.[0-9]{0,4})?", text):
+        return None
+    return int(float(text)) if float(text) < 5 else None
 
 
 _OPTIONS_ABCD = tuple(f"option_{letter}" for letter in "abcde")
@@ -169,6 +188,7 @@ LAYOUTS = (
         lacks=frozenset({"answerKey", "options", "source", "input"}),
         also=_ID,
         fits=_is_mmlu,
+        mark=_counted("answer"),
     ),
     Layout(
         "mmlu-headerless",
@@ -177,6 +197,7 @@ LAYOUTS = (
         _headerless,
         also=frozenset(map(str, range(4, 28))),
         fits=_is_headerless,
+        mark=_last_letter,
     ),
     Layout(
         "mmlu_pro",
@@ -192,7 +213,8 @@ LAYOUTS = (
         _lettered("question", "answer"),
         lacks=frozenset({"options", "choices", "Question"}),
         also=_LETTER_SET | _ID,
-        fits=_letters_that_are_no_options("question", "answer"),
+        fits=_letters_that_are_no_options,
+        mark=_letter("answer"),
     ),
     Layout(
         "cmmlu",
@@ -201,7 +223,8 @@ LAYOUTS = (
         _lettered("Question", "Answer"),
         lacks=frozenset({"question", "answer", "options", "choices"}),
         also=_LETTER_SET | _ID,
-        fits=_letters_that_are_no_options("Question", "Answer"),
+        fits=_letters_that_are_no_options,
+        mark=_letter("Answer"),
     ),
     Layout(
         "include",
@@ -209,7 +232,8 @@ LAYOUTS = (
         frozenset({"question", "option_a", "option_b", "answer"}),
         _numbered(_OPTIONS_ABCD, "answer"),
         also=frozenset(_OPTIONS_ABCD) | _ID,
-        fits=_whole_answers("answer"),
+        fits=lambda head, marks: "other" not in marks,
+        mark=_counted("answer"),
     ),
     Layout(
         "jcommonsenseqa",
@@ -233,7 +257,8 @@ LAYOUTS = (
         _numbered(_OPS, "cop"),
         also=_ID,
         # The release counts from one, the hub from zero: a 4 or a 0 says which.
-        fits=lambda rows: 0 in _cops(rows) or not _cops(rows) & {1, 2, 3, 4},
+        fits=lambda head, marks: 0 in marks or not marks & {1, 2, 3, 4},
+        mark=_cop,
     ),
     Layout(
         "medmcqa-original",
@@ -241,6 +266,7 @@ LAYOUTS = (
         frozenset({"question", "cop", *_OPS}),
         _numbered(_OPS, "cop", first=1),
         also=_ID,
-        fits=lambda rows: 4 in _cops(rows) and 0 not in _cops(rows),
+        fits=lambda head, marks: 4 in marks and 0 not in marks,
+        mark=_cop,
     ),
 )

@@ -7,7 +7,7 @@ an option index, so "1" is read the way its data set means it and in no other.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ import pandas as pd
 from mlflow_mcq.errors import DataError
 
 __all__ = [
+    "HEAD",
     "Cells",
     "Fields",
     "Layout",
@@ -34,6 +35,8 @@ __all__ = [
 
 Cells = Mapping[str, Any]
 """One row: cells by column."""
+HEAD = 50
+"""So many rows from the start are looked at whole; of the others only their marks are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ class Fields:
     meta: Mapping[str, object] = field(default_factory=dict)
 
 
-def _any_rows(rows: Sequence[Cells]) -> bool:
+def _any_rows(head: Sequence[Cells], marks: Set[Hashable]) -> bool:
     return True
 
 
@@ -72,7 +75,11 @@ class Layout:
         read: Reads one row.
         lacks: Columns that must not be there; they belong to a sister layout.
         also: Columns that the reader uses where they are there.
-        fits: Looks at the cells, where names alone would mistake one layout for another.
+        fits: Looks at the first `HEAD` rows and the marks of all, where names alone would
+            mistake one layout for another.
+        mark: What one row says to that, as one of few words: a file that does not fit into
+            memory is read row by row, and only the different marks are kept. None looks at
+            the first rows alone.
         note: What a reader of the numbers must know about this data.
     """
 
@@ -82,7 +89,8 @@ class Layout:
     read: Callable[[Cells], Fields]
     lacks: frozenset[str] = frozenset()
     also: frozenset[str] = frozenset()
-    fits: Callable[[Sequence[Cells]], bool] = _any_rows
+    fits: Callable[[Sequence[Cells], Set[Hashable]], bool] = _any_rows
+    mark: Callable[[Cells], Hashable] | None = None
     note: str = ""
 
     @property
@@ -92,8 +100,26 @@ class Layout:
 
     def matches(self, columns: Collection[str], rows: Sequence[Cells]) -> bool:
         """Whether data with these columns and rows is written in this layout."""
+        return self.may_be(columns) and self.fits_rows(rows[:HEAD], self.marks_of(rows))
+
+    def marks_of(self, rows: Sequence[Cells]) -> set[Hashable]:
+        """The different marks of some rows."""
+        return set() if self.mark is None else {self.mark(self.whole(row)) for row in rows}
+
+    def fits_rows(self, head: Sequence[Cells], marks: Set[Hashable]) -> bool:
+        """Whether the first rows and the marks of all are of this layout."""
+        return self.fits([self.whole(row) for row in head], marks)
+
+    def whole(self, row: Cells) -> Cells:
+        """The row with all columns that are needed: JSON lines may lack what others have."""
+        if self.needs <= row.keys():
+            return row
+        return {**dict.fromkeys(self.needs), **row}
+
+    def may_be(self, columns: Collection[str]) -> bool:
+        """Whether the names of the columns allow it."""
         there = set(columns)
-        return self.needs <= there and not self.lacks & there and self.fits(rows)
+        return self.needs <= there and not self.lacks & there
 
 
 def doubt(name: str, rule: str, got: object = ..., possible: str = "") -> DataError:

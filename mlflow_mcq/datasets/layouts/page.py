@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence, Set
 from typing import Any
 
 from mlflow_mcq.datasets.layouts.layout import (
@@ -116,8 +116,8 @@ def _inspect(cells: Cells) -> Fields:
     )
 
 
-def _options_inside(rows: Sequence[Cells]) -> bool:
-    texts = [row["input"] for row in rows[:50]]
+def _options_inside(head: Sequence[Cells], marks: Set[Hashable]) -> bool:
+    texts = [row["input"] for row in head]
     inside = sum(isinstance(text, str) and bool(_MARK.search(text)) for text in texts)
     return 2 * inside > len(texts)
 

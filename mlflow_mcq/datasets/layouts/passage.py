@@ -69,7 +69,9 @@ LAYOUTS = (
         frozenset({"passage", "question", "answer"}),
         _boolq,
         lacks=frozenset({"options", "choices", "A", "label"}),
-        fits=lambda rows: all(str(r["answer"]).lower() in ("true", "false") for r in rows[:50]),
+        fits=lambda head, marks: all(
+            str(row["answer"]).lower() in ("true", "false") for row in head
+        ),
     ),
     Layout(
         "boolq-superglue",

@@ -1,0 +1,153 @@
+"""Large files: only the rows that are measured are held, and they are those of the whole file.
+
+The file is gone over once, part by part, and some forty bytes are kept of each row: enough to
+draw by (`Keys`) and to say what the whole file is (`Tally`). Then the rows drawn are read.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mlflow_mcq.datasets.built import built_name
+from mlflow_mcq.datasets.chunks import CHUNKED, frame_chunks, n_rows_at_most, picked_rows
+from mlflow_mcq.datasets.hub import SCHEME
+from mlflow_mcq.datasets.one_pass import OnePass
+from mlflow_mcq.datasets.part import Part
+from mlflow_mcq.datasets.reading import drawn_from
+from mlflow_mcq.datasets.shape import HowRead, Shape, check_layout
+from mlflow_mcq.datasets.sources import load_data
+from mlflow_mcq.datasets.table_digest import TableDigest
+from mlflow_mcq.errors import DataError, SettingsError
+from mlflow_mcq.settings import Settings
+
+__all__ = ["draw_key", "load_part"]
+
+
+def draw_key(data: Any, settings: Settings) -> str:
+    """What decides which rows `load_part` gives; empty where it gives all of them."""
+    return HowRead(settings).key if _streams(data, settings) else ""
+
+
+def _streams(data: Any, settings: Settings) -> bool:
+    return (
+        (settings.limit is not None or settings.shard is not None)
+        and isinstance(data, (str, Path))
+        and not str(data).startswith(SCHEME)
+        and built_name(data) is None
+        and Path(data).suffix.lower() in CHUNKED
+        and Path(data).is_file()
+    )
+
+
+def load_part(
+    data: Any, split: str | None, settings: Settings, targets: str | None = None
+) -> pd.DataFrame:
+    """What `mlflow_mcq.datasets.sources.load_data` gives, or the rows of it that are measured.
+
+    From a file of JSON lines, CSV or Parquet, where ``limit`` or ``shard`` is set, only the
+    rows drawn are given: the same ones, under the same names, as if all had been read.
+    `mlflow_mcq.datasets.reading.read_data` knows such a table and draws no second time.
+
+    Args:
+        data: As for `load_data`.
+        split: Likewise.
+        settings: How it will be read.
+        targets: Column that MLflow will hold apart.
+
+    Raises:
+        DataError: The data cannot be read.
+        SettingsError: There is no such layout, or no such column of targets.
+    """
+    if not _streams(data, settings):
+        return load_data(data, split)
+    check_layout(settings.layout)
+    path, asked = Path(data), HowRead(settings, targets is not None, targets)
+    went = _Pass(path, split, asked)
+    while went.digest.n_rows and not went.one.settled():
+        went = _Pass(path, split, asked, went.one.shape)
+    if not went.digest.n_rows:
+        return load_data(data, split)  # a file without rows is small, and refused by its reader
+    if targets is not None and targets not in went.digest.columns:
+        raise SettingsError("targets", "is not a column of the data", targets)
+    return went.drawn()
+
+
+class _Pass:
+    """A file that was gone over."""
+
+    def __init__(
+        self, path: Path, split: str | None, asked: HowRead, believed: Shape | None = None
+    ) -> None:
+        self._path, self._asked = path, asked
+        self.one = OnePass(asked, believed, n_rows_at_most(path))
+        self.digest = TableDigest()
+        # By row that can be read: where it stands in the file, and where in its split.
+        self._stands, self._places = array("q"), array("q")
+        for frame in _of_split(path, split):
+            start = self.digest.n_rows
+            self.digest.add(frame)
+            for row in self.one.take(*_apart(frame, asked)):
+                self._stands.append(frame.index[row.position - start])
+                self._places.append(row.position)
+
+    def drawn(self) -> pd.DataFrame:
+        """The rows that are measured.
+
+        Raises:
+            DataError: As for `read_data`.
+        """
+        drawn = drawn_from(self.one, self._asked, self._path.name)
+        stands = np.asarray(self._stands)[drawn.counts]
+        frame = picked_rows(self._path, stands).reindex(columns=list(self.digest.columns))
+        frame.attrs["source"] = self._path.name
+        part = Part(
+            self._asked.key,
+            self.one.shape,
+            drawn.said,
+            tuple((bad.row, bad.error) for bad in drawn.bad),
+            len(self.one.tally.keys),
+            tuple(np.asarray(self._places)[drawn.counts].tolist()),
+            self.digest.n_rows,
+            self.digest.digest(),
+        )
+        return part.hang_on(frame)
+
+
+def _apart(frame: pd.DataFrame, asked: HowRead) -> tuple[pd.DataFrame, list[object] | None]:
+    """The rows without the column that MLflow holds apart, and that column."""
+    if not asked.has_targets:
+        return frame, None
+    name = asked.targets_name
+    there = name in frame.columns
+    targets: list[object] = frame[name].tolist() if there else [np.nan] * len(frame)
+    return frame.drop(columns=[name] if there else []), targets
+
+
+def _of_split(path: Path, split: str | None) -> Iterator[pd.DataFrame]:
+    """The rows of a split, part by part."""
+    known: set[str] = set()
+    n_rows = n_chosen = 0
+    has_column = False
+    for frame in frame_chunks(path):
+        n_rows += len(frame)
+        if split is None:
+            yield frame
+            continue
+        has_column = has_column or "split" in frame.columns
+        names = frame.get("split", pd.Series(np.nan, frame.index, dtype=object)).astype(str)
+        known = set(sorted(known | set(map(str, names.unique())))[:10])
+        chosen = frame[names == split]
+        n_chosen += len(chosen)
+        if len(chosen):
+            yield chosen
+    if split is None or not n_rows or n_chosen:
+        return
+    if not has_column:
+        raise DataError(path.name, "has no splits: there is no column of that name", split)
+    raise DataError(path.name, "has no such split", split, f"Has {', '.join(sorted(known))}.")
