@@ -21,7 +21,8 @@ from mlflow_mcq.places import slot_names
 from mlflow_mcq.protocols import NOTA_TEXTS, reads_of
 from mlflow_mcq.records import Conversation, Item, Verdict
 from mlflow_mcq.run_note import NOTE, summary_note, with_section
-from mlflow_mcq.settings import Settings, shown_judge, shown_url
+from mlflow_mcq.settings import Settings
+from mlflow_mcq.shown_judge import shown_judge, shown_url
 from mlflow_mcq.statistics.flips import flip_rates
 from mlflow_mcq.statistics.rows import rows_of
 from mlflow_mcq.statistics.selection_bias import by_slot

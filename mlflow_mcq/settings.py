@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Mapping
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 from pydantic import (
     BaseModel,
@@ -61,8 +60,6 @@ __all__ = [
     "Settings",
     "check_reads_sets",
     "read_settings",
-    "shown_judge",
-    "shown_url",
 ]
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -71,39 +68,6 @@ EVALUATORS = ("mcq_judge", "mcq_regex", "mcq_analogy", "mcq_similarity")
 """Our evaluators, as a configuration is nested by their names."""
 
 _READ_SETS = ("mcq_judge",)
-
-
-def shown_url(url: str | None) -> str:
-    """A URL without credentials, query or fragment: safe to log.
-
-    Example:
-        >>> shown_url("https://user:pw@host:8000/v1?key=abc")
-        'https://host:8000/v1'
-    """
-    if not url or "//" not in url:  # "local", or a host without its scheme
-        return re.split(r"[?#]", url or "")[0].rpartition("@")[2]
-    try:
-        parts = urlsplit(url)
-        parts.port  # noqa: B018 - a password with "/" or "#" in it ends up as the port
-    except ValueError:
-        return "(a URL that cannot be read)"
-    # A password with a "/" in it reaches into the path: all up to the last "@" goes.
-    return f"{parts.scheme}://{(parts.netloc + parts.path).rpartition('@')[2]}"
-
-
-def shown_judge(judge: JudgeSettings) -> dict[str, Any]:
-    """The settings of a judge and of its panel, without credentials: safe to log.
-
-    Example:
-        >>> judge = JudgeSettings(model="m", base_url="https://user:pw@host/v1")
-        >>> shown_judge(judge)["base_url"]
-        'https://host/v1'
-    """
-    return judge.model_dump(mode="json", exclude={"panel"}) | {
-        "base_url": shown_url(judge.base_url),
-        "query": {k: v if k == "api-version" else "(hidden)" for k, v in judge.query.items()},
-        "panel": [shown_judge(member) for member in judge.panel],
-    }
 
 
 READERS = frozenset(

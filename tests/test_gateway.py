@@ -26,7 +26,8 @@ from mlflow_mcq.judge_settings import JudgeSettings
 from mlflow_mcq.judges import ask_first, judge_of
 from mlflow_mcq.pipeline import requests_for
 from mlflow_mcq.records import DOWN, Decoding, Item, Message, Query, Verdict
-from mlflow_mcq.settings import Settings, read_settings, shown_judge
+from mlflow_mcq.settings import Settings, read_settings
+from mlflow_mcq.shown_judge import shown_judge
 from mlflow_mcq.unwrap import engine_of
 
 ITEMS = [Item("q", "Liquid metal?", ("mercury", "iron"), 0)]

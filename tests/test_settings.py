@@ -14,9 +14,8 @@ from mlflow_mcq.settings import (
     JudgeSettings,
     Settings,
     read_settings,
-    shown_judge,
-    shown_url,
 )
+from mlflow_mcq.shown_judge import shown_judge, shown_url
 
 JUDGE = {"model": "arbiter-7b", "base_url": "http://127.0.0.1:9/v1"}
 SECRET = "hush-4f1c9a-do-not-print"

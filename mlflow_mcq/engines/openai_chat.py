@@ -21,7 +21,7 @@ from mlflow_mcq.engines.replies import read_completion, redacted, told
 from mlflow_mcq.errors import SettingsError
 from mlflow_mcq.records import DOWN, Decoding, Query, Reply
 from mlflow_mcq.said import as_dicts
-from mlflow_mcq.settings import shown_url
+from mlflow_mcq.shown_judge import shown_url
 
 __all__ = ["OpenAIChat", "request_options"]
 

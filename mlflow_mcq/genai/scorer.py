@@ -19,7 +19,7 @@ from mlflow_mcq.genai.readers import FAMILIES, Readers
 from mlflow_mcq.genai.row import generation_of
 from mlflow_mcq.graders.judge import JudgeGrader
 from mlflow_mcq.graders.usage import Usage
-from mlflow_mcq.settings import shown_url
+from mlflow_mcq.shown_judge import shown_url
 
 __all__ = ["McqScorer", "scorer_of"]
 
