@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from mlflow_mcq.datasets.frame import Row
 
-__all__ = ["Keys", "draw", "share"]
+__all__ = ["Keys", "Places", "draw", "share"]
 
 Places = npt.NDArray[np.intp]
 
