@@ -15,7 +15,9 @@ from typing import Any
 import pandas as pd
 
 from mlflow_mcq.datasets.files import load_frame
-from mlflow_mcq.datasets.reading import read_data
+from mlflow_mcq.datasets.reading import Reading, read_data
+from mlflow_mcq.datasets.sources import load_data
+from mlflow_mcq.datasets.streaming import load_part
 from mlflow_mcq.errors import McqError
 from mlflow_mcq.graders.judge_cache import JudgeCache
 from mlflow_mcq.graders.judge_reply import parse_judge_reply
@@ -43,7 +45,20 @@ def _file(ending: str, read: Callable[[Path], object]) -> Target:
 
 
 def _data(path: Path) -> object:
+    """All rows; and one of them, drawn from the file in parts and from all of it."""
+    asked = Settings(on_bad_rows="skip", limit=1)
+    drawn = _drawn(lambda: read_data(load_part(path, None, asked), asked))
+    whole = _drawn(lambda: read_data(load_data(path), asked))
+    assert drawn == whole
     return read_data(load_frame(path), Settings(on_bad_rows="skip"))
+
+
+def _drawn(read: Callable[[], Reading]) -> object:
+    try:
+        found = read()
+    except McqError:
+        return None  # of a file with two faults each way may meet the other one first
+    return found.said, [row.item for row in found.rows]
 
 
 def _judge_reply(data: bytes) -> object:

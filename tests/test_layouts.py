@@ -102,6 +102,7 @@ def changed(name: str, **cells: Any) -> pd.DataFrame:
         pytest.param("mmlu", {"answer": 4}, "from 0 to 3", id="counts from zero"),
         pytest.param("mmlu", {"answer": 1.5}, "whole number", id="half an index"),
         pytest.param("piqa", {"label": True}, "whole number", id="a bool is no index"),
+        pytest.param("piqa", {"label": 10**400}, "whole number", id="no float is that large"),
         pytest.param("piqa", {"label": None}, "holds no answer", id="labels in another file"),
         pytest.param("mmlu_pro", {"answer_index": 2}, "different options", id="letter and index"),
         pytest.param("medqa", {"answer": "tin"}, "different options", id="letter and text"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from mlflow_mcq.records import Generation
 
@@ -52,6 +53,7 @@ class Answer:
     unfinished: bool = False
 
 
+@lru_cache(maxsize=8)  # each grader asks several times for the answer it is reading
 def answer_part(text: str, sent: str = "") -> Answer:
     """Separate the answer from the thinking.
 

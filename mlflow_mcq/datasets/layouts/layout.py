@@ -183,6 +183,10 @@ def filled(cells: Cells, names: Iterable[str]) -> list[str]:
     return there
 
 
+def _text_of_number(value: Any) -> str:
+    return str(int(value))  # not by way of a float: JSON lines may hold 400 digits
+
+
 _HIDDEN = "This split hides its answers; use one that has them (validation, say)."
 
 
@@ -197,7 +201,7 @@ def gold_at(value: object, n_options: int, name: str, first: int = 0) -> int:
         2
     """
     _refuse_hidden(value, name)
-    text = str(int(float(str(value)))) if is_whole(value) else str(value).strip()
+    text = _text_of_number(value) if is_whole(value) else str(value).strip()
     expected = f"a whole number from {first} to {first + n_options - 1}"
     is_bool = isinstance(value, (bool, np.bool_))
     if is_bool or not re.fullmatch(r"[0-9]{1,5}", text):
@@ -214,7 +218,7 @@ def gold_letter(value: object, labels: Sequence[str], name: str) -> int:
         DataError: No option carries it, or two do.
     """
     _refuse_hidden(value, name)
-    text = str(int(float(str(value)))) if is_whole(value) else str(value).strip()
+    text = _text_of_number(value) if is_whole(value) else str(value).strip()
     found = [i for i, label in enumerate(labels) if label == text]
     found = found or [i for i, label in enumerate(labels) if label == text.upper()]
     if len(found) != 1:
