@@ -12,7 +12,7 @@ from typing import Any
 import mlflow
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from mlflow.data.digest_utils import compute_pandas_digest
 from native_rows import NATIVE
@@ -127,7 +127,28 @@ asks = st.builds(
 )
 
 
+ELSEWHERE = {**ITEM, "split": "dev", "subject": "physics"}
+ALL = {"limit": None, "shard": "1/1", "seed": 0, "on_bad_rows": "error", "several_gold": "refuse"}
+
+
 @settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+# A column that rows of another split alone have, before and behind those of the split.
+@example(
+    rows=[{**ITEM, "split": "test"}, ELSEWHERE],
+    ask=ALL,
+    size=1,
+    split="test",
+    targets=None,
+    ending=".jsonl",
+)
+@example(
+    rows=[ELSEWHERE, {**ITEM, "split": "test"}],
+    ask=ALL,
+    size=1,
+    split="test",
+    targets=None,
+    ending=".jsonl",
+)
 @given(
     rows=tables(),
     ask=asks,

@@ -7,7 +7,7 @@ draw by (`Keys`) and to say what the whole file is (`Tally`). Then the rows draw
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -132,22 +132,24 @@ def _apart(frame: pd.DataFrame, asked: HowRead) -> tuple[pd.DataFrame, list[obje
 def _of_split(path: Path, split: str | None) -> Iterator[pd.DataFrame]:
     """The rows of a split, part by part."""
     known: set[str] = set()
-    n_rows = n_chosen = 0
-    has_column = False
+    columns: dict[Hashable, None] = {}
+    n_rows = n_chosen = n_given = 0
     for frame in frame_chunks(path):
         n_rows += len(frame)
         if split is None:
             yield frame
             continue
-        has_column = has_column or "split" in frame.columns
+        columns |= dict.fromkeys(frame.columns)
         names = frame.get("split", pd.Series(np.nan, frame.index, dtype=object)).astype(str)
         known = set(sorted(known | set(map(str, names.unique())))[:10])
         chosen = frame[names == split]
         n_chosen += len(chosen)
-        if len(chosen):
-            yield chosen
+        # A column that rows of other splits alone have is one of the file all the same.
+        if len(chosen) or (n_chosen and len(columns) > n_given):
+            n_given = len(columns)
+            yield chosen.reindex(columns=list(columns))
     if split is None or not n_rows or n_chosen:
         return
-    if not has_column:
+    if "split" not in columns:
         raise DataError(path.name, "has no splits: there is no column of that name", split)
     raise DataError(path.name, "has no such split", split, f"Has {', '.join(sorted(known))}.")
