@@ -240,8 +240,10 @@ def _compare(run_id: str, recipe: Recipe, results: Sequence[ArmResult]) -> None:
     except (McqError, MlflowException) as error:
         _log.warning("the arms are on record, but were not compared: %s", error)
         return
-    for line in found.headlines.values():
+    for arm, line in found.headlines.items():
         eprint(line)
+        if found.alarms[arm]:
+            eprint(f"  alarms: {', '.join(found.alarms[arm])}")
     eprint(f"comparison: run {run_id}, open mcq_report.html")
 
 

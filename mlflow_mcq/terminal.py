@@ -35,7 +35,7 @@ _LEGEND = (
 
 
 def show_results(results: Sequence[ArmResult], console: Console | None = None) -> None:
-    """Print the arms side by side, their alarms, and how to open the UI."""
+    """Print the arms side by side, their alarms, their runs, and how to open the UI."""
     console = console or _plain()
     table = Table(box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
     # Where a page is narrow names go on in the next line: a number that is cut is no number.
@@ -61,6 +61,9 @@ def show_results(results: Sequence[ArmResult], console: Console | None = None) -
             console.print(f"{escape(result.name)}: {escape(line)}", soft_wrap=True, highlight=False)
         if result.alarms != "none":
             console.print(f"[bold]alarms[/bold] of {escape(result.name)}: {result.alarms}")
+    for result in results:
+        line = f"run of {escape(result.name)}: {result.run_id}"
+        console.print(line, soft_wrap=True, highlight=False)
     console.print(_ui_line(), soft_wrap=True)
 
 

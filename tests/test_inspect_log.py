@@ -126,7 +126,7 @@ def test_what_is_not_known_is_refused_and_named(
 
 def test_bad_rows_can_be_left_out_and_are_counted(tmp_path: Path) -> None:
     path = log_of(tmp_path, sample(), sample(id="odd", target="E"))
-    with pytest.warns(UserWarning, match="1 rows left out"):
+    with pytest.warns(UserWarning, match="1 row left out"):
         frame = from_inspect_log(path, on_bad_rows="skip")
     assert frame["id"].tolist() == ["metal"]
     assert len(frame.attrs["skipped"]) == 1

@@ -51,7 +51,7 @@ def test_or_it_is_left_out_and_counted(cells: dict[str, Any]) -> None:
     reading = read_data(data, Settings(on_bad_rows="skip"))
     assert [(row.item.id, row.position) for row in reading.rows] == [("good", 1)]
     assert [bad.row for bad in reading.bad] == [0]
-    assert "1 rows left out" in reading.said
+    assert "1 row left out" in reading.said
 
 
 def test_where_no_row_can_be_read_nothing_is_measured() -> None:

@@ -155,7 +155,7 @@ def test_what_is_not_known_is_refused_and_named(
 
 def test_bad_rows_can_be_left_out(tmp_path: Path) -> None:
     path = run_of(tmp_path, row(), row(question_id=1, correct_answer="Z"))
-    with pytest.warns(UserWarning, match="1 rows left out"):
+    with pytest.warns(UserWarning, match="1 row left out"):
         assert len(from_twinkle(path, on_bad_rows="skip")) == 1
     with pytest.raises(SettingsError, match="on_bad_rows"):
         from_twinkle(path, on_bad_rows="no")

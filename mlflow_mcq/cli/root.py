@@ -60,8 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not _of_mlflow(error):
             raise
         click.echo(f"error: {error}", err=True)
-        if not isinstance(error.__cause__, McqError):  # a store that is away, not a wrong setting
-            click.echo(f"once that is mended, {_go_on(args)}", err=True)
+        if isinstance(error.__cause__, McqError):  # ours, in MLflow's clothes
+            return 2
+        # A store that is away, and not a wrong setting.
+        click.echo(f"once that is mended, {_go_on(args)}", err=True)
         return 1
     return code if isinstance(code, int) else 0
 

@@ -97,7 +97,7 @@ class Tally:
             n_stripped = self.keys.n_ids_of(self._stripped)
             parts.append(f"labels inside the option texts taken off in {n_stripped:,}")
         if n_bad:
-            parts.append(f"{n_bad:,} rows left out")
+            parts.append(f"{n_bad:,} row{'s' * (n_bad != 1)} left out")
         note = f" ({layout.note})" if layout is not None and layout.note else ""
         return "read as: " + ", ".join(parts) + note + (self._doubt() if layout is None else "")
 

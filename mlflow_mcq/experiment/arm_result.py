@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pandas as pd
+from mlflow import MlflowClient
 
 from mlflow_mcq.graders.belief import by_belief
 
@@ -39,6 +40,12 @@ class ArmResult:
     original: str | None = None
     variant: str = ""
     rows: pd.DataFrame = field(default_factory=pd.DataFrame)
+
+    @classmethod
+    def of_run(cls, name: str, run_id: str, metrics: Mapping[str, float]) -> ArmResult:
+        """A run that stands alone, with the alarms that it fired."""
+        tags = MlflowClient().get_run(run_id).data.tags
+        return cls(name, run_id, metrics, tags.get("mcq.alarms", "none"))
 
     @property
     def graders(self) -> list[str]:

@@ -80,9 +80,8 @@ def gather(
         first = f"; first reason: {skipped[0]}" if skipped else ""
         raise DataError(f"file {path.name!r}", f"holds no answer that can be read{first}")
     if skipped:
-        warnings.warn(
-            f"{path.name}: {len(skipped)} rows left out; first reason: {skipped[0]}", stacklevel=3
-        )
+        many = f"{len(skipped)} row{'s' * (len(skipped) != 1)}"
+        warnings.warn(f"{path.name}: {many} left out; first reason: {skipped[0]}", stacklevel=3)
     frame = pd.DataFrame(_rows(answers))
     frame.attrs["skipped"] = tuple(skipped)
     return frame
