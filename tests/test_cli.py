@@ -130,9 +130,27 @@ def test_stored_answers_are_graded(tmp_path: Path, capsys: pytest.CaptureFixture
     code, found = said(capsys, "grade", "answers.csv", "--run-name", "mine")
     assert code == 0
     assert found["metrics"]["regex_bounded/accuracy"] == 0.5
-    assert mlflow.get_run(found["run_id"]).info.run_name == "mine"
+    run = mlflow.get_run(found["run_id"])
+    assert run.info.run_name == "mine"
+    assert found["alarms"] == run.data.tags["mcq.alarms"]
+    assert "too_few_items" in found["alarms"]
     assert main(["grade", "answers.csv"]) == 0
-    assert "regex_bounded" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "regex_bounded" in shown
+    assert f"of answers.csv: {found['alarms']}" in " ".join(shown.split())
+    assert "run of answers.csv: " in shown
+
+
+@pytest.mark.usefixtures("store")
+def test_what_is_ours_in_mlflows_clothes_has_our_exit_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "odd.csv"
+    ANSWERS.assign(answer="none of these").to_csv(path, index=False)
+    assert main(["grade", str(path)]) == 2
+    said_so = capsys.readouterr().err
+    assert "row 0" in said_so
+    assert "once that is mended" not in said_so
 
 
 def test_faults_of_items_are_an_exit_code(
