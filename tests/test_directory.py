@@ -144,13 +144,48 @@ def test_who_was_refused_does_not_hold_the_directory(tmp_path: Path) -> None:
     open_directory(str(tmp_path), {"model": "a"}, accept=False).close(finished=True)
 
 
-@pytest.mark.parametrize("torn", ["", '{"model": ', "[]"])
+@pytest.mark.parametrize("torn", ["", '{"model": ', "\0\0\0"])
 def test_a_torn_note_is_written_again(tmp_path: Path, torn: str) -> None:
     """Rows have keys of their own, so nothing is mixed by not knowing."""
     (tmp_path / "evaluation.json").write_text(torn)
     refuse_other(tmp_path, {"model": "a"}, accept=False)
     with pytest.raises(StoreError, match="model: a, now b"):
         refuse_other(tmp_path, {"model": "b"}, accept=False)
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        pytest.param("[]", id="a list"),
+        pytest.param('{"accuracy": 0.5}', id="numbers"),
+        pytest.param("accuracy,0.5", id="no JSON"),
+        pytest.param("[" * 100_000, id="deep"),
+    ],
+)
+@pytest.mark.parametrize("accept", [False, True])
+def test_a_file_of_somebody_else_is_not_written_over(
+    tmp_path: Path, held: str, accept: bool
+) -> None:
+    note = tmp_path / "evaluation.json"
+    note.write_text(held)
+    with pytest.raises(StoreError, match=r"evaluation\.json that is not from here"):
+        open_directory(str(tmp_path), {"model": "a"}, accept=accept)
+    assert note.read_text() == held
+
+
+@pytest.mark.parametrize("name", ["lock", "holder.json", "evaluation.json", "evaluation.json.new"])
+def test_a_directory_that_cannot_be_written_to_says_so(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    with pytest.raises(StoreError, match=r"^directory: .*Name another directory") as caught:
+        open_directory(str(tmp_path), {"model": "a"}, accept=False)
+    assert "MLFLOW_MCQ_CACHE" not in str(caught.value)  # it has no say in where this one is
+
+
+@pytest.mark.parametrize("name", ["file", "file/below", "zero\0"])
+def test_what_is_no_directory_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match=r"^directory: .*Name another directory"):
+        open_directory(f"{tmp_path}/{name}", {"model": "a"}, accept=False)
 
 
 def test_each_arm_of_a_recipe_has_a_directory_of_its_own(tmp_path: Path) -> None:
