@@ -14,7 +14,7 @@ from fake_server import FakeServer, Script
 from mlflow.exceptions import MlflowException
 
 import mlflow_mcq
-from mlflow_mcq.errors import StoreError
+from mlflow_mcq.errors import SettingsError, StoreError
 from mlflow_mcq.recipe import load_recipe
 from mlflow_mcq.store.evaluation import refuse_other
 from mlflow_mcq.store.journal import open_directory
@@ -197,3 +197,32 @@ def test_each_arm_of_a_recipe_has_a_directory_of_its_own(tmp_path: Path) -> None
     loaded = load_recipe(recipe)
     places = [loaded.settings_of(arm)["directory"] for arm in loaded.arms]
     assert places == ["rows/arm-a", "rows/arm-a%2Fb", "rows/arm-..", "mine"]
+
+
+@pytest.mark.parametrize(
+    ("arms", "names"),
+    [
+        pytest.param(
+            "  - {name: a, directory: mine}\n  - {name: b, directory: ./mine/}\n", "a and b",
+            id="two arms",
+        ),
+        pytest.param(
+            "  - {name: a, directory: mine, grid: {temperature: [0.5, 1.0]}}\n", "a temp.* and a temp.*",
+            id="a grid",
+        ),
+        pytest.param(
+            "  - {name: a}\n  - {name: b, directory: rows/arm-a}\n", "a and b", id="another's"
+        ),
+    ],
+)  # fmt: skip
+def test_arms_that_share_a_directory_are_refused_before_anything_is_made(
+    arms: str, names: str, tmp_path: Path
+) -> None:
+    """The second would be refused once the first had been made, or be given its rows."""
+    recipe = tmp_path / "r.yaml"
+    recipe.write_text(
+        "name: r\ndata: nonsense:4\nmodel: demo:smollm2\nevaluators: [mcq_regex]\n"
+        f"directory: rows\narms:\n{arms}"
+    )
+    with pytest.raises(SettingsError, match=f"arms {names} name one directory"):
+        load_recipe(recipe)
