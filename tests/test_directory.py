@@ -207,7 +207,7 @@ def test_each_arm_of_a_recipe_has_a_directory_of_its_own(tmp_path: Path) -> None
             id="two arms",
         ),
         pytest.param(
-            "  - {name: a, directory: mine, grid: {temperature: [0.5, 1.0]}}\n", "a temp.* and a temp.*",
+            "  - {name: a, directory: mine, grid: {top_k: [5, 9]}}\n", "a top_k.* and a top_k.*",
             id="a grid",
         ),
         pytest.param(
