@@ -95,12 +95,15 @@ def _left_alone(path: Path) -> Iterator[None]:
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
-    """What changes where a file is written to or replaced; empty where it is gone."""
+    """What changes where a file is written to or replaced; empty where it is gone.
+
+    Not its inode: some mounted stores number theirs anew while nothing changes.
+    """
     try:
         found = path.stat()
     except OSError:
         return ()
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return found.st_size, found.st_mtime_ns
 
 
 def _drawn(path: Path, split: str | None, asked: HowRead) -> pd.DataFrame:
