@@ -14,7 +14,7 @@ from mlflow_mcq.engines.handle import ModelHandle
 from mlflow_mcq.engines.probe import memory_for, probe, rows_at_once
 from mlflow_mcq.engines.tokenizer import raw_tokenizer
 from mlflow_mcq.errors import McqError, SettingsError
-from mlflow_mcq.front import checked_settings, usable_model
+from mlflow_mcq.front import check_targets, checked_settings, usable_model
 from mlflow_mcq.graders.exam import load_exam
 from mlflow_mcq.judge_settings import JudgeSettings
 from mlflow_mcq.local_settings import LocalSettings
@@ -127,6 +127,7 @@ def cost_before(
         (2, 0, 'characters / 4')
     """
     targets, split = more.pop("targets", None), more.pop("split", None)
+    check_targets(targets)
     names = more.pop("evaluators", None) or ["mcq_judge"]
     names = [names] if isinstance(names, str) else list(names)
     given = judge.model_dump() if isinstance(judge, JudgeSettings) else judge

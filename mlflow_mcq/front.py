@@ -23,7 +23,7 @@ from mlflow_mcq.settings import EVALUATORS, Settings, check_reads_sets, read_set
 from mlflow_mcq.store.hold import held_together
 from mlflow_mcq.together import call_parts, evaluate_together, ranks_of_call
 
-__all__ = ["checked_settings", "evaluate", "judge_first", "usable_model"]
+__all__ = ["check_targets", "checked_settings", "evaluate", "judge_first", "usable_model"]
 
 
 def evaluate(
@@ -75,6 +75,7 @@ def evaluate(
     config = dict(settings)
     if judge is not None:
         config["judge"] = judge.model_dump() if isinstance(judge, JudgeSettings) else judge
+    check_targets(targets)
     checked = checked_settings(config, names)  # refused here, before MLflow opens a run for it
 
     def whole(given: Any, handle: Any) -> EvaluationResult:
@@ -135,6 +136,21 @@ def checked_settings(config: Mapping[str, Any], evaluators: Sequence[str]) -> Se
     for name in evaluators:
         check_reads_sets(name, settings.several_gold)
     return settings
+
+
+def check_targets(targets: object) -> None:
+    """Refuse answers that stand beside the data; MLflow takes them for arrays alone.
+
+    Raises:
+        SettingsError: It is not the name of a column.
+    """
+    if targets is not None and not isinstance(targets, str):
+        raise SettingsError(
+            "targets",
+            "must be the name of a column",
+            type(targets).__name__,
+            "Put the answers into a column of the data, and name it.",
+        )
 
 
 def usable_model(model: Any, settings: Settings | None = None) -> Any:

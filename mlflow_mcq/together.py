@@ -58,7 +58,7 @@ def call_parts(
 ) -> Parts:
     """What is evaluated, part by part: the same on all ranks that mean the same."""
     if isinstance(data, pd.DataFrame):
-        rows = data.to_json(orient="split", default_handler=str) or ""
+        rows = _cells(data)
     else:
         plain = isinstance(data, (str, list, dict, tuple))
         rows = json.dumps(data, default=str) if plain else type(data).__name__
@@ -69,6 +69,15 @@ def call_parts(
         "evaluators": ", ".join(evaluators),
         **parts_of_settings(settings.model_dump(mode="json")),
     }
+
+
+def _cells(data: pd.DataFrame) -> str:
+    """All cells as text, the same on all ranks."""
+    try:
+        return data.to_json(orient="split", default_handler=str) or ""
+    except (ValueError, OverflowError):  # bytes that are no text, such as a picture's
+        held = [data.columns.tolist(), data.index.tolist(), data.to_numpy(dtype=object).tolist()]
+        return json.dumps(held, default=str)
 
 
 def call_name(parts: Parts) -> str:

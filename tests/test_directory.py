@@ -14,7 +14,7 @@ from fake_server import FakeServer, Script
 from mlflow.exceptions import MlflowException
 
 import mlflow_mcq
-from mlflow_mcq.errors import StoreError
+from mlflow_mcq.errors import SettingsError, StoreError
 from mlflow_mcq.recipe import load_recipe
 from mlflow_mcq.store.evaluation import refuse_other
 from mlflow_mcq.store.journal import open_directory
@@ -144,13 +144,48 @@ def test_who_was_refused_does_not_hold_the_directory(tmp_path: Path) -> None:
     open_directory(str(tmp_path), {"model": "a"}, accept=False).close(finished=True)
 
 
-@pytest.mark.parametrize("torn", ["", '{"model": ', "[]"])
+@pytest.mark.parametrize("torn", ["", '{"model": ', "\0\0\0"])
 def test_a_torn_note_is_written_again(tmp_path: Path, torn: str) -> None:
     """Rows have keys of their own, so nothing is mixed by not knowing."""
     (tmp_path / "evaluation.json").write_text(torn)
     refuse_other(tmp_path, {"model": "a"}, accept=False)
     with pytest.raises(StoreError, match="model: a, now b"):
         refuse_other(tmp_path, {"model": "b"}, accept=False)
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        pytest.param("[]", id="a list"),
+        pytest.param('{"accuracy": 0.5}', id="numbers"),
+        pytest.param("accuracy,0.5", id="no JSON"),
+        pytest.param("[" * 100_000, id="deep"),
+    ],
+)
+@pytest.mark.parametrize("accept", [False, True])
+def test_a_file_of_somebody_else_is_not_written_over(
+    tmp_path: Path, held: str, accept: bool
+) -> None:
+    note = tmp_path / "evaluation.json"
+    note.write_text(held)
+    with pytest.raises(StoreError, match=r"evaluation\.json that is not from here"):
+        open_directory(str(tmp_path), {"model": "a"}, accept=accept)
+    assert note.read_text() == held
+
+
+@pytest.mark.parametrize("name", ["lock", "holder.json", "evaluation.json", "evaluation.json.new"])
+def test_a_directory_that_cannot_be_written_to_says_so(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    with pytest.raises(StoreError, match=r"^directory: .*Name another directory") as caught:
+        open_directory(str(tmp_path), {"model": "a"}, accept=False)
+    assert "MLFLOW_MCQ_CACHE" not in str(caught.value)  # it has no say in where this one is
+
+
+@pytest.mark.parametrize("name", ["file", "file/below", "zero\0"])
+def test_what_is_no_directory_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match=r"^directory: .*Name another directory"):
+        open_directory(f"{tmp_path}/{name}", {"model": "a"}, accept=False)
 
 
 def test_each_arm_of_a_recipe_has_a_directory_of_its_own(tmp_path: Path) -> None:
@@ -162,3 +197,32 @@ def test_each_arm_of_a_recipe_has_a_directory_of_its_own(tmp_path: Path) -> None
     loaded = load_recipe(recipe)
     places = [loaded.settings_of(arm)["directory"] for arm in loaded.arms]
     assert places == ["rows/arm-a", "rows/arm-a%2Fb", "rows/arm-..", "mine"]
+
+
+@pytest.mark.parametrize(
+    ("arms", "names"),
+    [
+        pytest.param(
+            "  - {name: a, directory: mine}\n  - {name: b, directory: ./mine/}\n", "a and b",
+            id="two arms",
+        ),
+        pytest.param(
+            "  - {name: a, directory: mine, grid: {top_k: [5, 9]}}\n", "a top_k.* and a top_k.*",
+            id="a grid",
+        ),
+        pytest.param(
+            "  - {name: a}\n  - {name: b, directory: rows/arm-a}\n", "a and b", id="another's"
+        ),
+    ],
+)  # fmt: skip
+def test_arms_that_share_a_directory_are_refused_before_anything_is_made(
+    arms: str, names: str, tmp_path: Path
+) -> None:
+    """The second would be refused once the first had been made, or be given its rows."""
+    recipe = tmp_path / "r.yaml"
+    recipe.write_text(
+        "name: r\ndata: nonsense:4\nmodel: demo:smollm2\nevaluators: [mcq_regex]\n"
+        f"directory: rows\narms:\n{arms}"
+    )
+    with pytest.raises(SettingsError, match=f"arms {names} name one directory"):
+        load_recipe(recipe)

@@ -28,6 +28,9 @@ ITEMS = [Item(f"q{i}", f"Number {i}?", ("sun", "moon"), 0) for i in range(3)]
 ROWS = requests_for(ITEMS, Settings(orientations="as-is"), chat=True)
 FIRST = "Which metal is liquid at room temperature?"
 KEY = "sk-canary-51Jd0q2x"
+PARTS: Any = {
+    "body": {"choices": [{"message": {"content": [{"type": "text", "text": "A"}]}, "index": 0}]}
+}
 
 
 def texts(handle: mlflow_mcq.ModelHandle, decoding: Decoding | None = None) -> list[str | None]:
@@ -53,6 +56,7 @@ def asked(server: FakeServer) -> list[str]:
         ),
         pytest.param(fake.html_page(), "no completion: <!doctype", 2, id="a page to sign in"),
         pytest.param(fake.no_choices(), "without any choice", 2, id="no choices"),
+        pytest.param(PARTS, "content of the server's reply is list", 2, id="content in parts"),
     ],
 )
 def test_a_server_that_will_answer_no_row_stops_before_the_first(
@@ -64,11 +68,46 @@ def test_a_server_that_will_answer_no_row_stops_before_the_first(
     with pytest.raises(ModelError) as caught:
         texts(handle)
     said = str(caught.value)
-    for part in ("model 'm'", server.url, words, "nothing was generated yet", "api_key_env"):
+    for part in ("model 'm'", server.url, words, "nothing was generated yet", "Check "):
         assert part in said
     assert KEY not in said
     assert set(asked(server)) == {FIRST}
     assert len(server.requests) == calls
+
+
+@pytest.mark.parametrize(
+    ("answer", "check"),
+    [
+        pytest.param(
+            fake.refused(400, "'temperature' does not support 0 with this model"),
+            "Some models know no temperature but 1. Check the settings that it names",
+            id="a setting",
+        ),
+        pytest.param(
+            fake.refused(404, "no such model"), "Check model, base_url and api_key_env", id="a name"
+        ),
+        pytest.param(fake.html_page(), "Check model, base_url and api_key_env", id="a page"),
+        pytest.param(PARTS, "Check model, base_url and api_key_env", id="no text"),
+    ],
+)
+def test_what_to_change_is_what_was_refused(answer: Any, check: str, judge_server: Server) -> None:
+    server = judge_server(lambda request, n: answer)
+    with pytest.raises(ModelError) as caught:
+        texts(mlflow_mcq.remote_model(server.url, "m"))
+    assert check in str(caught.value)
+    assert ("Check model" in str(caught.value)) is check.startswith("Check model")
+
+
+@pytest.mark.parametrize("status", [400, 422])
+def test_a_server_that_knows_only_the_newer_name_of_the_limit(
+    status: int, judge_server: Server
+) -> None:
+    said = "'max_tokens' is not supported, use 'max_completion_tokens'"
+    server = judge_server(
+        lambda request, n: fake.refused(status, said) if "max_tokens" in request else "A"
+    )
+    assert texts(mlflow_mcq.remote_model(server.url, "m")) == ["A"] * 3
+    assert len(server.requests) == 5
 
 
 def test_nothing_listens_there() -> None:

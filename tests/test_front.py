@@ -57,3 +57,13 @@ def test_without_a_model_the_first_thing_missing_is_said(data: pd.DataFrame, sai
     settings = read_settings({"orientations": "swap"})
     with pytest.raises(McqError, match=said):
         stored_answers(read_rows(data, settings.columns), None, settings)
+
+
+@pytest.mark.parametrize(
+    "targets", [["A"], ("A",), pd.Series(["A"]), 1], ids=lambda given: type(given).__name__
+)
+@pytest.mark.parametrize("ask", [mlflow_mcq.evaluate, mlflow_mcq.cost_before])
+def test_answers_beside_the_data_are_refused(ask: Any, targets: Any) -> None:
+    data = [{"question": "?", "options": ["sun", "moon"]}]
+    with pytest.raises(McqError, match=r"targets: must be the name of a column; got '\w+'"):
+        ask(print, data, targets=targets, evaluators="mcq_regex")

@@ -457,6 +457,15 @@ def test_registered_and_listed_where_mlflow_allows(
     assert values(again.run(outputs="Hm.", expectations=ROW))["referee_other"] is True
 
 
+@pytest.mark.parametrize(
+    "named", [{"directory": "rows"}, {"accept_changes": True}, {"processes": 2}], ids=str
+)
+def test_a_place_for_rows_is_refused_where_none_are_kept(named: dict[str, Any]) -> None:
+    data = [{"question": "?", "options": ["sun", "moon"], "answer": "A"}]
+    with pytest.raises(SettingsError, match=f"{next(iter(named))}.*use mlflow_mcq.evaluate"):
+        mlflow_mcq.rotated(data, **named)
+
+
 def test_credentials_are_not_stored() -> None:
     judge = scorers.judge("m", "http://me:sesame@127.0.0.1:1/v1")
     with pytest.raises(SettingsError, match="holds credentials") as caught:

@@ -110,3 +110,25 @@ def test_rows_that_another_recipe_holds_are_left_to_it() -> None:
         token = hold._HOLD.set(None)  # another process: the whole is not its own
         assert arm("a") == 0
         hold._HOLD.reset(token)
+
+
+@pytest.mark.parametrize("first_ends", ["well", "broken"])
+@pytest.mark.parametrize("second_ends", ["well", "broken"])
+def test_a_recipe_that_runs_twice_at_a_time_takes_nothing_from_itself(
+    first_ends: str, second_ends: str, runs: Path
+) -> None:
+    """The second has an arm where the first is done with it and goes on."""
+    from mlflow_mcq.store import hold
+
+    whole = {"well": held_together, "broken": breaking_off}
+    with whole[first_ends]():
+        arm("a")
+        token = hold._HOLD.set(None)  # another process
+        with whole[second_ends]():
+            assert arm("a") == 0
+        hold._HOLD.reset(token)
+        assert (runs / "a.0").exists()
+    n_kept = [first_ends, second_ends].count("broken")
+    assert len([*runs.iterdir()]) == n_kept
+    with held_together():
+        assert [arm("a"), arm("a")] == [1] * n_kept + [0] * (2 - n_kept)

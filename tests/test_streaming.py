@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import tracemalloc
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -348,6 +350,43 @@ def test_a_table_drawn_under_other_settings_is_refused(tmp_path: Path) -> None:
     for other, asked in ((frame, Settings(limit=3)), (frame[:2], Settings(limit=4))):
         with pytest.raises(DataError, match="under other settings"):
             read_data(other, asked)
+
+
+def _rewritten(path: Path) -> None:
+    path.write_text(path.read_text().replace("e?", "e!"))
+
+
+def _appended(path: Path) -> None:
+    with path.open("a") as file:
+        file.write("more\n")
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".csv"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda path: path.write_text(""), id="emptied"),
+        pytest.param(Path.unlink, id="removed"),
+        pytest.param(_appended, id="added to"),
+        pytest.param(_rewritten, id="other questions"),
+    ],
+)
+def test_a_file_that_changes_between_draw_and_reading_is_refused(
+    ending: str, change: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rows read would be others than those drawn, under the digest of what is gone."""
+    rows = [{"question": f"Is it {i}, here?", "A": "x", "B": "y", "answer": "A"} for i in range(9)]
+    path = write(rows, tmp_path / f"items{ending}")
+    picked = streaming.picked_rows
+
+    def late(path: Path, places: Any) -> pd.DataFrame:
+        change(path)
+        os.utime(path, ns=(1, 1)) if path.exists() else None  # clocks of file systems are coarse
+        return picked(path, places)
+
+    monkeypatch.setattr(streaming, "picked_rows", late)
+    with pytest.raises(DataError, match=rf"items\{ending}': changed while it was read"):
+        load_part(path, None, Settings(limit=4))
 
 
 def test_without_a_limit_all_is_read(tmp_path: Path) -> None:

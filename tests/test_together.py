@@ -230,6 +230,21 @@ def test_what_is_evaluated_names_the_call() -> None:
     assert len(others - {one}) == 5
 
 
+@pytest.mark.parametrize(
+    ("cell", "other"),
+    [
+        pytest.param(b"\x89PNG\xff", b"\x89PNG\xfe", id="a picture"),
+        pytest.param("\ud800", "\ud801", id="half a surrogate pair"),
+    ],
+)
+def test_cells_that_are_no_text_name_the_call_too(cell: object, other: object) -> None:
+    one, same, differs = (
+        call_parts(pd.DataFrame({"q": [value]}, dtype=object), None, Settings(), [])["data"]
+        for value in (cell, cell, other)
+    )
+    assert one == same != differs
+
+
 def test_launched_and_not_connected_is_said(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

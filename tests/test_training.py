@@ -297,6 +297,7 @@ def test_a_judge_that_serves_nobody_is_found_before_training(judge_server: Any) 
         pytest.param({"every_n_steps": 0}, SettingsError, id="no steps"),
         pytest.param({"every_n_steps": True}, SettingsError, id="a bool"),
         pytest.param({"orientation": "swap"}, SettingsError, id="misspelt"),
+        pytest.param({"directory": "rows"}, SettingsError, id="a place for rows"),
         pytest.param({"data": [{"question": "?"}]}, DataError, id="no options"),
     ],
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -61,18 +62,57 @@ def load_part(
         targets: Column that MLflow will hold apart.
 
     Raises:
-        DataError: The data cannot be read.
+        DataError: The data cannot be read, or the file changed meanwhile.
         SettingsError: There is no such layout, or no such column of targets.
     """
     if not _streams(data, settings):
         return load_data(data, split)
     check_layout(settings.layout)
-    path, asked = Path(data), HowRead(settings, targets is not None, targets)
+    path = Path(data)
+    with _left_alone(path):
+        return _drawn(path, split, HowRead(settings, targets is not None, targets))
+
+
+@contextmanager
+def _left_alone(path: Path) -> Iterator[None]:
+    """Refuse what comes of a file that is written to meanwhile.
+
+    It is gone over more than once: the rows read last would be others than those drawn.
+
+    Raises:
+        DataError: The file is no longer the one that it was.
+    """
+    before = _stamp(path)
+    try:
+        yield
+    finally:
+        if _stamp(path) != before:
+            raise DataError(
+                f"data file {path.name!r}",
+                "changed while it was read",
+                possible="Wait until nobody writes to it, or give a copy of it.",
+            )
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    """What changes where a file is written to or replaced; empty where it is gone.
+
+    Not its inode: some mounted stores number theirs anew while nothing changes.
+    """
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return found.st_size, found.st_mtime_ns
+
+
+def _drawn(path: Path, split: str | None, asked: HowRead) -> pd.DataFrame:
+    targets = asked.targets_name
     went = _Pass(path, split, asked)
     while went.digest.n_rows and not went.one.settled():
         went = _Pass(path, split, asked, went.one.shape)
     if not went.digest.n_rows:
-        return load_data(data, split)  # a file without rows is small, and refused by its reader
+        return load_data(path, split)  # a file without rows is small, and refused by its reader
     if targets is not None and targets not in went.digest.columns:
         raise SettingsError("targets", "is not a column of the data", targets)
     return went.drawn()

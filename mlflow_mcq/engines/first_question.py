@@ -15,6 +15,10 @@ __all__ = ["ask_first"]
 _log = logging.getLogger(__name__)
 _QUESTION = "Which metal is liquid at room temperature?"
 _SHORT = 16
+_SENT = (
+    "It was asked with the settings of the rows: max_new_tokens, temperature, and what was set of "
+    "top_p, top_k, stop and thinking. Some models know no temperature but 1. "
+)
 
 
 def ask_first(chat: OpenAIChat, decoding: Decoding) -> None:
@@ -36,10 +40,14 @@ def ask_first(chat: OpenAIChat, decoding: Decoding) -> None:
         return
     said = chat.told(fault)
     if fault.fault != "passing" or fault.answered:
+        # Who is refused has found the server: another setting helps, and not another address.
+        refused = fault.fault == "row" and not fault.answered
+        check = "the settings that it names" if refused else chat.named_by
         raise ModelError(
             f"model {chat.model!r} at {chat.url}",
             f"does not answer, and nothing was generated yet: {said}",
-            possible=f"Check {chat.named_by}; preflight=False of remote_model skips this question.",
+            possible=f"{_SENT if refused else ''}Check {check}; preflight=False of remote_model "
+            "skips this question.",
         )
     _log.warning(
         "the model %s failed a first question; the evaluation goes on, and rows without an answer "

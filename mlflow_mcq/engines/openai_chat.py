@@ -180,16 +180,18 @@ class OpenAIChat:
         return replace(reply, text=text, error=failed and redacted(failed, secrets))
 
     def fault(self, query: Query, decoding: Decoding) -> CallError | None:
-        """Why a query gets no completion, asked at most twice; None where it gets one."""
+        """Why a query gets no answer, asked at most twice; None where it gets one."""
         hasty = copy.copy(self)  # the calls to come keep their own patience
         hasty.max_retries = min(self.max_retries, 1)
 
         async def one(client: HttpClient, asked: Query) -> CallError | None:
             try:
-                await hasty.completion(client, asked, decoding)
+                got = await hasty.completion(client, asked, decoding)
             except CallError as error:
                 return error
-            return None
+            # A completion whose content is no text would be refused row by row.
+            why = read_completion(got, plain=isinstance(asked.content, str)).error
+            return None if why is None else CallError(why, "row", 200)
 
         found = next(found for _, found in hasty.each([query], one))
         self._limit_name = hasty._limit_name
@@ -214,7 +216,7 @@ class OpenAIChat:
             return await self._create(client, query, decoding, {**more, tried: limit})
         except CallError as error:
             # Newer models of OpenAI refuse the name that every other server knows.
-            known = error.status == 400 and "max_completion_tokens" in str(error)
+            known = error.status in (400, 422) and "max_completion_tokens" in str(error)
             if plain or tried != "max_tokens" or not known:
                 raise
         self._limit_name = "max_completion_tokens"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -196,6 +197,7 @@ class Recipe(BaseModel):
         for arm in self.arms:
             if arm.data is None and self.data is None:
                 raise ValueError(f"arm {arm.name}: names no data, and neither does the recipe")
+        _refuse_shared({arm.name: self.settings_of(arm).get("directory") for arm in self.arms})
         named = [arm.original for arm in self.arms if arm.original] + [self.baseline or names[0]]
         unknown = [name for name in named if name not in names]
         if unknown:
@@ -230,6 +232,22 @@ class Recipe(BaseModel):
         named = list(arm.evaluators if arm.evaluators is not None else self.evaluators)
         rest = [name for name in named if name != "mcq_judge"]
         return rest if rest and not self.settings_of(arm).get("judge") else named
+
+
+def _refuse_shared(directories: Mapping[str, Any]) -> None:
+    """An arm in another's directory would be refused hours later, or find that one's rows."""
+    first: dict[str, str] = {}
+    for name, directory in directories.items():
+        if not isinstance(directory, str):
+            continue
+        place = os.path.realpath(os.path.expanduser(directory))
+        if place in first:
+            raise ValueError(
+                f"arms {first[place]} and {name} name one directory ({directory}): it holds the "
+                "rows of one evaluation. Name it for the whole recipe, and each arm has a folder "
+                "of its own in it"
+            )
+        first[place] = name
 
 
 def shown_model(model: Model | None) -> str:

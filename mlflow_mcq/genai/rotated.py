@@ -23,6 +23,9 @@ from mlflow_mcq.tracking import quiet
 
 __all__ = ["answered_rows", "has_two_turns", "rotated"]
 
+_OF_ROWS_ON_DISK = {"directory", "accept_changes", "processes"}
+"""Nothing is kept here that could be gone on with: who names a place for it must hear so."""
+
 
 def rotated(
     data: Any,
@@ -129,6 +132,13 @@ def _requests(
 ) -> tuple[list[Request], Settings]:
     chosen = read_settings(settings)
     check_layout(chosen.layout)
+    useless = sorted(chosen.model_fields_set & _OF_ROWS_ON_DISK)
+    if useless:
+        raise SettingsError(
+            ", ".join(useless),
+            "says where and by how many processes rows are made, and here MLflow has them made",
+            possible="Leave it out, or use mlflow_mcq.evaluate.",
+        )
     chat = {"text": False, "messages": True, None: chat}[chosen.input_format]
     reading = read_data(load_part(data, split, chosen), chosen)
     return requests_for(items_of(list(reading.rows)), chosen, chat=chat), chosen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -57,30 +58,65 @@ def refuse_other(folder: Path, parts: Mapping[str, str], accept: bool) -> None:
         accept: Whether it may differ from what the directory was begun with.
 
     Raises:
-        StoreError: The directory was begun with something else; all differences are named.
+        StoreError: The directory was begun with something else, all differences are named; or
+            what it was begun with cannot be read or written.
     """
     path = folder / _NAME
-    old = _read(path)
-    if old == dict(parts):
-        return
-    if old is not None and not accept:
-        found = "; ".join(differences(old, parts))
+    try:
+        old = _read(path)
+        if old == dict(parts):
+            return
+        if old is not None and not accept:
+            found = "; ".join(differences(old, parts))
+            raise StoreError(
+                "directory",
+                f"{folder} was begun with other settings, so this would not go on with it "
+                f"({found})",
+                possible="Name another directory, or set accept_changes to use this one: rows "
+                "that are the same in both are then found, all others are made, and none are "
+                "mixed.",
+            )
+        _write(path, json.dumps(dict(parts), indent=2))
+    except OSError as error:
         raise StoreError(
             "directory",
-            f"{folder} was begun with other settings, so this would not go on with it ({found})",
-            possible="Name another directory, or set accept_changes to use this one: rows that "
-            "are the same in both are then found, all others are made, and none are mixed.",
-        )
-    path.write_text(json.dumps(dict(parts), indent=2), encoding="utf-8")
+            f"{_NAME} in it cannot be read or written ({type(error).__name__}: {error.strerror})",
+            str(folder),
+            "Name another directory.",
+        ) from error
 
 
 def _read(path: Path) -> dict[str, str] | None:
-    """What stands there; None where nothing does, or a crash has torn it."""
+    """What stands there; None where nothing does, or a crash has torn it.
+
+    Raises:
+        StoreError: Somebody else's file has this name: it is not ours to write over.
+    """
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        text = path.read_bytes().decode("utf-8", "replace").strip("\0 \r\n")
+    except FileNotFoundError:
         return None
-    return told if isinstance(told, dict) else None
+    try:
+        told = json.loads(text)
+    except (ValueError, RecursionError):
+        if not text or text.startswith("{"):
+            return None
+        told = None
+    if isinstance(told, dict) and all(isinstance(value, str) for value in told.values()):
+        return told
+    raise StoreError(
+        "directory",
+        f"holds a file {_NAME} that is not from here, and would be written over",
+        str(path.parent),
+        "Name another directory.",
+    )
+
+
+def _write(path: Path, text: str) -> None:
+    """Write it as a whole: a full disk must not take what stood there before."""
+    new = path.with_name(f"{path.name}.new")
+    new.write_text(text, encoding="utf-8")
+    os.replace(new, path)
 
 
 def _short(text: str) -> str:

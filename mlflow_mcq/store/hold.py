@@ -44,20 +44,19 @@ class Hold:
         """
         number = self._opened[folder.name]
         self._opened[folder.name] += 1
-        aside = _numbered(folder, number)
-        if folder.exists() or not aside.exists():
+        if folder.exists():
             return number
-        try:
-            with FileLock(aside / "lock", timeout=0):
-                pass  # nobody is at it: another run of the same recipe would be
-        except (Timeout, OSError):
-            return number
-        aside.rename(folder)
+        for n in _numbers(folder, number):
+            aside = _numbered(folder, n)
+            if _is_free(aside):
+                aside.rename(folder)
+                return n
         return number
 
     def put_aside(self, folder: Path, number: int) -> None:
         """Take the folder of an evaluation that ended well; its lock is free."""
-        aside = _numbered(folder, number)
+        while (aside := _numbered(folder, number)).exists() and not _is_free(aside):
+            number += 1  # the same recipe runs twice at a time: neither takes the other's
         shutil.rmtree(aside, ignore_errors=True)  # of an attempt before this one's
         folder.rename(aside)
         lock = FileLock(aside / "lock", timeout=0)
@@ -112,6 +111,21 @@ def _say(kept: int) -> None:
 
     what = "1 evaluation" if kept == 1 else f"{kept} evaluations"
     eprint(f"the answers of {what} that had ended are kept as well, and are found again")
+
+
+def _is_free(aside: Path) -> bool:
+    """Whether nobody is at it: another run of the same recipe would be."""
+    try:
+        with FileLock(aside / "lock", timeout=0):
+            return True
+    except (Timeout, OSError):
+        return False
+
+
+def _numbers(folder: Path, least: int) -> list[int]:
+    """Under which numbers rows of this folder lie aside, from one on."""
+    found = [path.name.rpartition(".")[2] for path in folder.parent.glob(f"{folder.name}.*")]
+    return sorted(n for n in map(int, filter(str.isdigit, found)) if n >= least)
 
 
 def _numbered(folder: Path, number: int) -> Path:

@@ -150,6 +150,11 @@ _TAKEN = {
     "directory": ("an evaluation is under way in it", "Wait for it, or name another directory."),
 }
 
+_ELSEWHERE = {
+    "cache": 'Set MLFLOW_MCQ_CACHE to a folder that can, or cache: "off".',
+    "directory": "Name another directory, or leave it out.",
+}
+
 
 def _locked(folder: Path, setting: str) -> FileLock:
     try:
@@ -162,18 +167,19 @@ def _locked(folder: Path, setting: str) -> FileLock:
             # A call of this very process that is over, but still waits to be tidied away.
             gc.collect()
             lock.acquire()
+        holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%F %T")}
+        (folder / _HOLDER).write_text(json.dumps(holder), encoding="utf-8")
     except Timeout:
         rule, possible = _TAKEN[setting]
         raise StoreError(setting, f"{rule}: {_holder(folder)}", possible=possible) from None
-    except OSError as error:
+    except (OSError, ValueError) as error:  # a zero in the name is a ValueError
+        said = getattr(error, "strerror", None) or error
         raise StoreError(
             setting,
-            f"the folder of the run cannot be written ({type(error).__name__}: {error.strerror})",
+            f"the folder of the run cannot be written ({type(error).__name__}: {said})",
             str(folder),
-            'Set MLFLOW_MCQ_CACHE to a folder that can, or cache: "off".',
+            _ELSEWHERE[setting],
         ) from error
-    holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%F %T")}
-    (folder / _HOLDER).write_text(json.dumps(holder), encoding="utf-8")
     return lock
 
 

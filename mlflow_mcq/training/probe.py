@@ -83,6 +83,8 @@ class Probe:
         self.settings = checked_settings(config, self.evaluators)
         if self.settings.logprob.enabled:
             raise SettingsError("logprob.enabled", "is not measured in training")
+        if self.settings.directory is not None:
+            raise SettingsError("directory", "keeps rows of one model, and this one is in training")
         self.items = items_of(
             list(read_data(load_part(data, split, self.settings), self.settings).rows)
         )
