@@ -3,7 +3,8 @@
 The fast road replaces a model's attention. Where that attention does more than weigh all
 earlier tokens (a window, a soft cap, sinks, a bias by distance), or where the state is no
 list of keys and values, the answers would be wrong without an error. What no
-configuration says is found by the self-check, which compares with plain `generate`.
+configuration says is found by the self-check, which compares with plain `generate` (over at
+most 160 tokens of a shared beginning), or by the attention itself, which refuses a window.
 """
 
 from __future__ import annotations
