@@ -800,4 +800,4 @@ def test_letter_scores_are_a_diagnostic_beside_the_answers() -> None:
     absent = evaluate(parrot, evaluator_config={"logprob": {"enabled": True}})
     assert "logprob/accuracy" not in absent.metrics
     notes = absent.tables["mcq_summary"].set_index("metric")["note"]
-    assert "not in memory" in notes["logprob/accuracy"]
+    assert "not loaded here" in notes["logprob/accuracy"]
