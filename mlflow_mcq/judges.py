@@ -9,12 +9,14 @@ from mlflow_mcq.errors import JudgeUnavailable
 from mlflow_mcq.graders.judge import JudgeGrader
 from mlflow_mcq.graders.seat import Seat
 from mlflow_mcq.judge_settings import JudgeSettings
-from mlflow_mcq.records import DOWN, Generation, Item, Orientation, Prompt, Query, Reply
+from mlflow_mcq.records import DOWN, Generation, Item, Orientation, Prompt, Reply
 
 __all__ = ["ask_first", "judge_of"]
 
 _log = logging.getLogger(__name__)
 _FIRST_RETRIES = 1
+_SHOWN = 80
+"""Characters of a judge's words that are shown."""
 
 
 def judge_of(settings: JudgeSettings) -> JudgeGrader:
@@ -44,11 +46,16 @@ def ask_first(judge: JudgeGrader) -> None:
 def _ask(seat: Seat) -> None:
     retries = min(seat.settings.max_retries, _FIRST_RETRIES)
     chat = connect_judge(seat.settings.model_copy(update={"max_retries": retries}))
-    question = Query(seat.conversation(_plain_row()))
-    replies = [reply for _, reply in chat.ask([question], seat.settings.decoding)]
-    for reply in replies:
+    ballot = seat.ballots(0, _plain_row())[0]
+    for _, reply in chat.ask([ballot.query], seat.settings.decoding):
         seat.charge(reply)
         _check(reply, seat.settings)
+        if reply.error is None and not seat.read(reply, ballot).ok:
+            _log.warning(
+                "the judge %s gave a first question no legal answer, but %r; the evaluation goes "
+                "on, and rows that it answers so are judge errors", seat.settings.model,
+                (reply.text or "")[:_SHOWN],
+            )  # fmt: skip
 
 
 def _check(reply: Reply, settings: JudgeSettings) -> None:

@@ -86,7 +86,7 @@ def test_what_may_be_over_by_then_stops_nothing(judge_server, answer, caplog):
     server = judge_server(lambda request, n: answer if n == 0 else "A")
     result = evaluate(wordy, server.url)
     assert result.metrics["judge/n_judge_errors"] == 0
-    assert ("the evaluation goes on" in caplog.text) is (answer != "hm, well")
+    assert ("failed a first question" in caplog.text) is (answer != "hm, well")
 
 
 def test_it_is_one_call_that_counts(judge_server):
@@ -120,3 +120,20 @@ def test_regrading_by_a_judge_that_is_down_makes_no_run(judge_server):
         mlflow_mcq.regrade(first.run_id, asked)
     assert len(mlflow.search_runs(output_format="list")) == 1
     assert "mcq.regraded_by" not in MlflowClient().get_run(first.run_id).data.tags
+
+
+@pytest.mark.parametrize(
+    ("said", "warned"),
+    [
+        pytest.param("The candidate chose A, I think.", True, id="prose"),
+        pytest.param("", True, id="nothing"),
+        pytest.param("x" * 5000, True, id="long"),
+        pytest.param("B", False, id="a slot"),
+        pytest.param("OTHER", False, id="other"),
+    ],
+)
+def test_a_judge_that_speaks_out_of_turn_is_said_at_once(judge_server, caplog, said, warned):
+    evaluate(wordy, judge_server(lambda request, n: said).url)
+    found = [one for one in caplog.messages if "no legal answer" in one]
+    assert bool(found) is warned
+    assert all(len(one) < 400 and repr(said[:20])[:-1] in one for one in found)

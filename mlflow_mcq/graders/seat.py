@@ -156,10 +156,10 @@ class Seat:
             sent = replace(query, seed=query.seed + attempt * self.settings.votes)
             told = self._recalled(sent)
             if told is not None:  # counted when it was asked
-                yield query, told, self._read(told, ballots[0])
+                yield query, told, self.read(told, ballots[0])
                 continue
             known = self._cache.get(sent) if self._cache is not None else None
-            reading = self._read(known, ballots[0]) if known else None
+            reading = self.read(known, ballots[0]) if known else None
             if known is None or reading is None or not reading.ok:
                 fresh[sent] = query
                 continue
@@ -168,7 +168,7 @@ class Seat:
             yield query, known, reading
         for sent, reply in self._replies([*fresh]):
             query = fresh[sent]
-            reading = self._read(reply, waiting[query][0])
+            reading = self.read(reply, waiting[query][0])
             if reading.ok and self._cache is not None:  # an empty one has length 0
                 self._cache.put(sent, reply)
             self._keep(sent, reply)
@@ -211,8 +211,8 @@ class Seat:
         for query in waiting.values():
             yield query, Reply(None, "the judge gave no reply")
 
-    def _read(self, reply: Reply, ballot: Ballot) -> JudgeReading:
-        """Read a reply; its slots are those of the candidate's page."""
+    def read(self, reply: Reply, ballot: Ballot) -> JudgeReading:
+        """Read a reply to a ballot; its slots are those of the candidate's page."""
         # A text beside an error is not an answer.
         text = None if reply.error is not None else reply.text
         shown, page = ballot.row.prompt.shown, ballot.page
