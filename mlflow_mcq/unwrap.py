@@ -210,7 +210,8 @@ def stored_answers(
                 "data",
                 "without a model there must be a column with answers",
                 list(cells),
-                'Name it with predictions="..." or columns.generation, or pass a model.',
+                'Name it with predictions="..." or columns.generation, or pass a model (the key '
+                "model in a recipe).",
             )
         predictions = [row.cells[column] for row in rows]
     # Only now: who forgot the answers has not said anything about them.

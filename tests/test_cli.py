@@ -57,6 +57,8 @@ def test_every_command_explains_itself(command: Any, capsys: pytest.CaptureFixtu
         pytest.param(["exam"], 2, "judge", id="judge"),
         pytest.param(["lint", "x.csv", "--column", "Frage"], 2, "NOUN=NAME", id="no pair"),
         pytest.param(["lint", "x.csv", *2 * ["--column", "id=n"]], 2, "twice", id="noun twice"),
+        pytest.param(["run", "dmeo"], 2, 'Did you mean "demo"', id="shipped recipe"),
+        pytest.param(["cost", "no.yaml"], 2, "is no file", id="recipe file"),
         pytest.param(["grade", "x.jsonl", "--stored-by", "helm"], 2, "twinkle", id="harness"),
     ],
 )

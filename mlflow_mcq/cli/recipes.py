@@ -27,10 +27,20 @@ def shipped() -> dict[str, Path]:
 
 
 def found(recipe: str) -> str:
-    """The path of a recipe that is named by its path or, if shipped, by its name."""
-    if Path(recipe).exists() or recipe not in shipped():
+    """The path of a recipe that is named by its path or, if shipped, by its name.
+
+    Raises:
+        SettingsError: It is neither.
+    """
+    if Path(recipe).exists():
         return recipe
-    return str(shipped()[recipe])
+    known = shipped()
+    if recipe not in known:
+        possible = known_names(recipe, known)
+        raise SettingsError(
+            "recipe", "is no file, and none of this name is shipped", recipe, possible
+        )
+    return str(known[recipe])
 
 
 @click.command()

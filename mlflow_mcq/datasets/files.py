@@ -47,7 +47,7 @@ def load_frame(path: str | Path) -> pd.DataFrame:
             "pandas: pass the DataFrame. Word pairs are data: {analogy: {pairs: ...}}.",
         )
     if not path.is_file():
-        raise DataError("data file", "does not exist", str(path))
+        raise DataError("data file", "does not exist", str(path), f"Looked for {path.absolute()}.")
     with as_data_error(path):
         return reader(path)
 
