@@ -8,6 +8,7 @@ from typing import Any
 
 import mlflow
 import pandas as pd
+from mlflow import MlflowClient
 from mlflow.models.evaluation.base import EvaluationResult
 
 from mlflow_mcq.datasets.part import part_of
@@ -81,7 +82,7 @@ def evaluate(
     def whole(given: Any, handle: Any) -> EvaluationResult:
         # MLflow's last words to its store come after ours, and may be the ones that fail.
         with held_together():
-            return mlflow.models.evaluate(
+            result = mlflow.models.evaluate(
                 model=handle,
                 data=given,
                 model_type="multiple-choice",
@@ -90,6 +91,8 @@ def evaluate(
                 # MLflow wants to hear of targets once: a data set of ours names them itself.
                 **({} if targets is None or isinstance(given, FilePart) else {"targets": targets}),
             )
+        _say_alarms(result)
+        return result
 
     def usable() -> Any:
         return _usable_data(data, split, checked, targets)
@@ -103,6 +106,15 @@ def evaluate(
         lambda handle: whole(usable(), handle),
         ranks,
     )
+
+
+def _say_alarms(result: EvaluationResult) -> None:
+    """Say which alarms a run has fired: whoever prints a number next must have seen them."""
+    from mlflow.utils.logging_utils import eprint
+
+    fired = MlflowClient().get_run(result.run_id).data.tags.get("mcq.alarms", "none")
+    if fired != "none":
+        eprint(f"alarms: {fired}; what each found and asks for is in the table mcq_alarms")
 
 
 def judge_first(evaluators: Sequence[str]) -> list[str]:

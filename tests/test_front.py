@@ -67,3 +67,24 @@ def test_answers_beside_the_data_are_refused(ask: Any, targets: Any) -> None:
     data = [{"question": "?", "options": ["sun", "moon"]}]
     with pytest.raises(McqError, match=r"targets: must be the name of a column; got '\w+'"):
         ask(print, data, targets=targets, evaluators="mcq_regex")
+
+
+@pytest.mark.usefixtures("store")
+@pytest.mark.parametrize(
+    ("n_items", "fired"),
+    [pytest.param(3, True, id="few items"), pytest.param(40, False, id="many")],
+)
+def test_alarms_are_said_beside_the_numbers(n_items: int, fired: bool, capsys) -> None:
+    rows = [
+        {"question": f"Which is {n}?", "options": [f"iron {n}", f"tin {n}"], "answer": "AB"[n % 2]}
+        for n in range(n_items)
+    ]
+    result = mlflow_mcq.evaluate(
+        lambda frame: ["A" if n % 2 else "B" for n in range(len(frame))], rows,
+        evaluators="mcq_regex",
+    )  # fmt: skip
+    tag = mlflow.get_run(result.run_id).data.tags["mcq.alarms"]
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("alarms: ")]
+    assert ("too_few_items" in tag) is fired
+    assert said == ([f"alarms: {tag}; what each found and asks for is in the table mcq_alarms"]
+                    if tag != "none" else [])  # fmt: skip
