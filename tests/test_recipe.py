@@ -336,7 +336,7 @@ def test_names_are_no_markup() -> None:
     text = io.StringIO()
     result = ArmResult("[red]x[/]", "r", {"judge/other_rate": 0.5}, "judge_unreliable")
     show_results([result], Console(file=text, width=150))
-    assert text.getvalue().count("[red]x[/]") == 2
+    assert text.getvalue().count("[red]x[/]") == 3
 
 
 def shown_results(**metrics: float) -> str:
