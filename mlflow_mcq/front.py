@@ -91,7 +91,7 @@ def evaluate(
                 # MLflow wants to hear of targets once: a data set of ours names them itself.
                 **({} if targets is None or isinstance(given, FilePart) else {"targets": targets}),
             )
-        _say_alarms(result)
+            _say_alarms(result)  # asks the store, too
         return result
 
     def usable() -> Any:

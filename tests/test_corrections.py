@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from fair_judge import fair_judge
 from fake_chat import ScriptedChat, always, judge
 from fake_server import FakeServer, Script
 from mlflow.exceptions import MlflowException
@@ -248,15 +249,7 @@ def judged_by(server: FakeServer, **settings: Any) -> dict[str, Any]:
 def test_labels_and_corrections_land_in_the_run_and_outlive_a_regrade(
     cached: None, judge_server: Callable[[Script], FakeServer]
 ) -> None:
-    longest = sorted(load_exam(), key=lambda reply: -len(reply.reply))
-    slots = {reply.reply.strip(): reply.slot for reply in longest if reply.reply.strip()}
-
-    def fair(request: dict[str, Any], n: int) -> str:
-        said = request["messages"][-1]["content"].split("The candidate's reply:")[1]
-        slot = next((slot for reply, slot in slots.items() if reply in said), 0)
-        return "OTHER" if slot is None else "ABCDEFGH"[slot]
-
-    server = judge_server(fair)
+    server = judge_server(fair_judge())
     who = judged_by(server)
     columns = {"human_label": "checked"}
     first = mlflow_mcq.evaluate(None, STORED, judge=who, columns=columns)

@@ -8,13 +8,13 @@ from typing import Any
 
 import mlflow
 import pytest
+from fair_judge import fair_judge
 from fake_server import FakeServer
 
 import mlflow_mcq
 from mlflow_mcq import scorers
 from mlflow_mcq.errors import SettingsError
 from mlflow_mcq.genai.evaluation import bounded_workers
-from mlflow_mcq.graders.exam import load_exam
 
 METALS = ["iron", "mercury", "tin", "zinc"]
 DATA = [
@@ -33,15 +33,7 @@ def says(prompt: str) -> str:
 @pytest.fixture(scope="module")
 def reads_fairly() -> Iterator[FakeServer]:
     """A judge that finds most replies of the exam by their text."""
-    longest = sorted(load_exam(), key=lambda reply: -len(reply.reply))
-    slots = {one.reply.strip(): one.slot for one in longest if one.reply.strip()}
-
-    def fair(request: dict[str, Any], n: int) -> str:
-        said = request["messages"][-1]["content"].split("The candidate's reply:")[1]
-        slot = next((slot for reply, slot in slots.items() if reply in said), 0)
-        return "OTHER" if slot is None else "ABCDEFGH"[slot]
-
-    server = FakeServer(fair)
+    server = FakeServer(fair_judge())
     yield server
     server.close()
 

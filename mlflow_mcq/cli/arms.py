@@ -94,7 +94,7 @@ def regrade(run_id: str, only: str, **given: str) -> Outcome:
     from mlflow_mcq.terminal import show_results
 
     result = read_again(run_id, judge_of(given), only=only or "all")
-    arm = ArmResult.of_run("regraded", result.run_id, result.metrics)
+    arm = ArmResult.of_run(result.run_id, result.metrics, "regraded")
     data = {"run_id": arm.run_id, "alarms": arm.alarms, "metrics": {**arm.metrics}}
     return Outcome(data, lambda: show_results([arm]))
 

@@ -60,7 +60,7 @@ def grade(
     data = _stored(file, stored_by)
     with mlflow.start_run(run_name=run_name or None) as opened:
         result = evaluate(None, data, judge, evaluators=names, **columns)
-    arm = ArmResult.of_run(run_name or file, opened.info.run_id, result.metrics)
+    arm = ArmResult.of_run(opened.info.run_id, result.metrics, run_name or file)
     said = {"run_id": arm.run_id, "alarms": arm.alarms, "metrics": {**arm.metrics}}
     return Outcome(said, lambda: show_results([arm]))
 

@@ -42,10 +42,26 @@ class ArmResult:
     rows: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     @classmethod
-    def of_run(cls, name: str, run_id: str, metrics: Mapping[str, float]) -> ArmResult:
-        """A run that stands alone, with the alarms that it fired."""
-        tags = MlflowClient().get_run(run_id).data.tags
-        return cls(name, run_id, metrics, tags.get("mcq.alarms", "none"))
+    def of_run(cls, run_id: str, metrics: Mapping[str, float], name: str = "") -> ArmResult:
+        """What became of a run, by its tags and params; its rows are left where they are.
+
+        Args:
+            run_id: The run.
+            metrics: Its means.
+            name: Of the arm; where it is left out the run says it.
+        """
+        data = MlflowClient().get_run(run_id).data
+        return cls(
+            name or data.tags.get("mcq.arm", run_id),
+            run_id,
+            metrics,
+            data.tags.get("mcq.alarms", "none"),
+            model=data.params.get("mcq.model", ""),
+            protocol=data.params.get("mcq.protocol", ""),
+            temperature=float(data.params.get("mcq.temperature", 0.0)),
+            original=data.tags.get("mcq.original"),
+            variant=data.tags.get("mcq.variant", ""),
+        )
 
     @property
     def graders(self) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -97,19 +98,7 @@ def read_again(old: Any, judge: Any, only: str | tuple[str, ...]) -> ArmResult:
 
 def _result(run_id: str, metrics: Mapping[str, float]) -> ArmResult:
     """What became of a run, by what stands in it: measured and read again alike."""
-    data = MlflowClient().get_run(run_id).data
-    return ArmResult(
-        data.tags.get("mcq.arm", run_id),
-        run_id,
-        metrics,
-        data.tags.get("mcq.alarms", "none"),
-        model=data.params.get("mcq.model", ""),
-        protocol=data.params.get("mcq.protocol", ""),
-        temperature=float(data.params.get("mcq.temperature", 0.0)),
-        original=data.tags.get("mcq.original"),
-        variant=data.tags.get("mcq.variant", ""),
-        rows=_rows(run_id),
-    )
+    return replace(ArmResult.of_run(run_id, metrics), rows=_rows(run_id))
 
 
 def _rows(run_id: str) -> pd.DataFrame:
