@@ -9,7 +9,8 @@ How it works, from the outside in:
    packed, one behind the other without padding, and only attention sees rows. The last
    token of a prompt is left out: the first step of decoding feeds it, so that reading
    needs no logits.
-3. Each step feeds one token of every row. Rows that end leave, the last rows move into
+3. Each step feeds the newest token of every row, and behind it what `Drafts` guesses to
+   come next, as far as the device has room. Rows that end leave, the last rows move into
    their slots, and new rows enter as soon as a quarter of the slots is free.
 4. Attention over the held beginning and over a row's own keys are merged by log-sum-exp
    (`shared_attention`), so the beginning costs no memory per row.
@@ -31,6 +32,7 @@ from typing import Any
 import torch
 
 from mlflow_mcq.engines.decoding import RowSampler, borrowed, ends_with_stop, warpers
+from mlflow_mcq.engines.drafts import Drafts, filling
 from mlflow_mcq.engines.memory import free_memory, within_memory
 from mlflow_mcq.engines.prefix_tree import Family, common, families_of, pieces_of
 from mlflow_mcq.engines.shared_attention import lent_attention
@@ -43,7 +45,7 @@ from mlflow_mcq.records import Decoding
 __all__ = ["RotatedGenerator", "most_rows"]
 
 _MOST_SLOTS, _MOST_SLOTS_ELSEWHERE = {"cpu": 96}, 512
-_PACK = {"cpu": 1024}
+_PACK = {"cpu": 256}
 _PACK_ELSEWHERE = 8192
 """Tokens that are read in one pass: enough to fill the processor, not more."""
 
@@ -68,6 +70,12 @@ class _Row:
     @property
     def token(self) -> int:
         return self.new[-1] if self.new else self.ids[-1]
+
+    @property
+    def newest(self) -> tuple[int, int]:
+        """The last two tokens; -1 before the first."""
+        before, last = [-1, *self.ids[-2:], *self.new[-2:]][-2:]
+        return before, last
 
 
 class RotatedGenerator:
@@ -109,6 +117,7 @@ class RotatedGenerator:
         self._beginning: list[int] = []
         self._shared: Held = []
         self._slab: Slab
+        self._drafts: Drafts
         self._queue: deque[list[int]] = deque()
         self._entering: list[int] = []
         self._rows: list[_Row] = []
@@ -136,6 +145,7 @@ class RotatedGenerator:
             yield from (Ended(place, [], out_of_memory=True) for place in places)
             return
         self._queue = deque(family.groups)
+        self._drafts = Drafts(family.groups, filling(self._device.type))
         while self._queue or self._rows:
             with self._lent():
                 done = within_memory(lambda: self._burst(work))
@@ -250,6 +260,7 @@ class RotatedGenerator:
             one = work[place]
             sampler = RowSampler([one.seed]) if sampled else None
             self._rows.append(_Row(place, one.ids, sampler))
+            self._drafts.learn(place, one.ids, self._slab.n_shared)
         self.tally.slots = max(self.tally.slots, len(self._rows))
 
     def _read(
@@ -261,29 +272,53 @@ class RotatedGenerator:
     # --- decoding ----------------------------------------------------------------------
 
     def _step(self) -> None:
-        """Feed one token of every row; rows that end leave."""
+        """Feed the newest token of every row and what may follow it; rows that end leave."""
         rows = self._rows
+        guesses = self._guesses()
+        fed = [[row.token, *guess] for row, guess in zip(rows, guesses, strict=True)]
         logits = self._forward(
-            self._slab,
-            slice(0, len(rows)),
-            [[row.token] for row in rows],
-            [row.position for row in rows],
-            keep=0,
+            self._slab, slice(0, len(rows)), fed, [row.position for row in rows], keep=0
         ).float()
         self.tally.steps += 1
-        self.tally.fed += len(rows)
-        if self._watch is not None:
-            for row, scores in zip(rows, logits, strict=True):
+        self.tally.fed += len(logits)
+        chosen = self._choose(logits)
+        leaving, first = [], 0
+        for slot, (row, guess) in enumerate(zip(rows, guesses, strict=True)):
+            lines = slice(first, first + len(guess) + 1)
+            if self._say(row, guess, chosen[lines], logits[lines]):
+                leaving.append(slot)
+            first = lines.stop
+        if leaving:
+            self._leave(leaving)
+
+    def _say(self, row: _Row, guess: list[int], chosen: list[int], logits: torch.Tensor) -> bool:
+        """Take up the tokens chosen as far as the guesses before them hold; True at the end."""
+        for token, scores, guessed in zip(chosen, logits, [*guess, None], strict=True):
+            if self._watch is not None:
                 self._watch(row.place, len(row.new), scores)
-        leaving = []
-        for slot, (row, token) in enumerate(zip(rows, self._choose(logits), strict=True)):
+            self._drafts.heed(row.place, row.newest, token)
             row.new.append(token)
             over, stopped = self._is_over(row, token)
             if over:
                 self._ended.append(Ended(row.place, row.new, stopped))
-                leaving.append(slot)
-        if leaving:
-            self._leave(leaving)
+                self._drafts.end(row.place)
+                return True
+            if token != guessed:
+                break
+        return False
+
+    def _guesses(self) -> list[list[int]]:
+        """What is fed beside the newest token of each row; nothing where rows are drawn."""
+        rows = self._rows
+        if self._decoding.temperature > 0:
+            return [[] for _ in rows]
+        most = self._drafts.most(len(rows))
+        # The last token of an answer is never fed, nor is what would stand beyond it.
+        room = self._decoding.max_new_tokens - 1
+        return [
+            self._drafts.guess(row.place, row.newest, min(most, room - len(row.new)))
+            for row in rows
+        ]
 
     def _is_over(self, row: _Row, token: int) -> tuple[bool, bool]:
         """Whether a row has ended, and whether a stop text did it."""
