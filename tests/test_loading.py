@@ -194,6 +194,16 @@ def test_bitsandbytes_is_named_where_it_is_not_there(
         mlflow_mcq.local_model(base, quantization="4bit")
 
 
+@pytest.mark.parametrize(("kind", "layer"), [("8bit", "Linear8bitLt"), ("4bit", "Linear4bit")])
+def test_quantised_weights_answer(base: str, kind: Any, layer: str) -> None:
+    pytest.importorskip("bitsandbytes", reason="there is none for this platform")
+    chat = mlflow_mcq.local_model(base, quantization=kind).chat
+    assert type(chat.model.model.layers[0].mlp.up_proj).__name__ == layer
+    answers = dict(chat.ask(QUERIES, DECODING))
+    assert sorted(answers) == list(range(len(QUERIES)))
+    assert all(reply.error is None and reply.n_tokens for reply in answers.values())
+
+
 # --- what else can be set -------------------------------------------------------------
 
 
