@@ -20,7 +20,7 @@ from mlflow.exceptions import MlflowException
 from mlflow.utils.logging_utils import eprint
 from pydantic import ValidationError
 
-from mlflow_mcq.comparison.compare import compare_into
+from mlflow_mcq.comparison.compare import Comparison, compare_into
 from mlflow_mcq.datasets.built import located
 from mlflow_mcq.datasets.reading import read_data
 from mlflow_mcq.datasets.streaming import draw_key, load_part
@@ -31,6 +31,7 @@ from mlflow_mcq.experiment.arm_result import ArmResult
 from mlflow_mcq.experiment.comparison import record
 from mlflow_mcq.experiment.grid import expanded
 from mlflow_mcq.experiment.recipe_file import read_recipe_file
+from mlflow_mcq.experiment.recipe_run import RecipeRun
 from mlflow_mcq.experiment.running import (
     arm_settings,
     experiment_id,
@@ -54,6 +55,8 @@ __all__ = [
     "Recipe",
     "RemoteSpec",
     "load_recipe",
+    "measure_recipe",
+    "no_comparison",
     "recipe_costs",
     "run_recipe",
 ]
@@ -189,8 +192,22 @@ def run_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) -> 
     What it will cost is printed before anything is asked. One more run holds the table of
     arms; under ``mlflow run`` it is the project's own.
 
+    Args:
+        path: See `mlflow_mcq.recipe.load_recipe`.
+        overrides: Likewise.
+
     Returns:
         What became of each arm, in order.
+
+    Raises:
+        McqError: The recipe is not usable.
+        MlflowException: An arm failed; those before it stay on record.
+    """
+    return list(measure_recipe(path, overrides).arms)
+
+
+def measure_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) -> RecipeRun:
+    """What `run_recipe` does, with what was found between the arms beside them.
 
     Raises:
         McqError: The recipe is not usable.
@@ -213,8 +230,7 @@ def run_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) -> 
         for place, arm in enumerate(recipe.arms):
             keep_only(_weights(recipe, place))
             results.append(run_arm(recipe, arm, _frame(recipe, arm, frames), comparison))
-        _put_on_record(RunLog(own.info.run_id), comparison, recipe, results, costs)
-    return results
+        return _put_on_record(RunLog(own.info.run_id), comparison, recipe, results, costs)
 
 
 def _put_on_record(
@@ -223,31 +239,48 @@ def _put_on_record(
     recipe: Recipe,
     results: Sequence[ArmResult],
     costs: Sequence[Cost] = (),
-) -> None:
+) -> RecipeRun:
     log.tags({"mcq.comparison": comparison, "mcq.role": "comparison"})
     record(log, recipe, results, costs)
-    _compare(log.run_id, recipe, results)
+    why = no_comparison(recipe, len(results))
+    if why:
+        return RecipeRun(results, None, why)
+    found, why = _compare(log.run_id, recipe, results)
+    return RecipeRun(results, found, why)
 
 
-def _compare(run_id: str, recipe: Recipe, results: Sequence[ArmResult]) -> None:
-    """Compare the arms; they stand on record whatever becomes of that."""
-    if not recipe.compare or len(results) < 2:
-        return
+def no_comparison(recipe: Recipe, n_arms: int) -> str:
+    """Why the arms of a recipe will not be compared; empty where they will.
+
+    Args:
+        recipe: Loaded.
+        n_arms: How many there are, or will be.
+    """
+    if not recipe.compare:
+        return "the recipe says compare: false"
+    return "there is one arm" if n_arms < 2 else ""
+
+
+def _compare(
+    run_id: str, recipe: Recipe, results: Sequence[ArmResult]
+) -> tuple[Comparison | None, str]:
+    """Compare the arms, or say why not; they stand on record whatever becomes of that."""
     ids = {result.name: result.run_id for result in results}
     base = ids[recipe.baseline or results[0].name]
     try:
         found = compare_into(run_id, list(ids.values()), base, recipe.trace_rows)
     except (McqError, MlflowException) as error:
         _log.warning("the arms are on record, but were not compared: %s", error)
-        return
+        return None, str(error)
     for arm, line in found.headlines.items():
         eprint(line)
         if found.alarms[arm]:
             eprint(f"  alarms: {', '.join(found.alarms[arm])}")
-    eprint(f"comparison: run {run_id}, open mcq_report.html")
+    eprint(f"comparison: run {run_id}, read by {found.read_by}; open mcq_report.html")
+    return found, ""
 
 
-def _read_again(recipe: Recipe, asked: RegradeSpec, in_project: bool) -> list[ArmResult]:
+def _read_again(recipe: Recipe, asked: RegradeSpec, in_project: bool) -> RecipeRun:
     judge = (recipe.model_extra or {})["judge"]
     named = MlflowClient().get_experiment_by_name(recipe.experiment) if recipe.experiment else None
     places = {experiment_id(), *([named.experiment_id] if named else [])}
@@ -257,8 +290,7 @@ def _read_again(recipe: Recipe, asked: RegradeSpec, in_project: bool) -> list[Ar
     comparison = _stamped(recipe.name)
     with _comparison_run(comparison, in_project) as own, weights_shared():
         results = [read_again(run, judge, asked.only) for run in old]
-        _put_on_record(RunLog(own.info.run_id), comparison, recipe, results)
-    return results
+        return _put_on_record(RunLog(own.info.run_id), comparison, recipe, results)
 
 
 def _stamped(name: str) -> str:

@@ -74,8 +74,27 @@ def show_comparison(found: Comparison, console: Console | None = None) -> None:
         console.print(escape(line), soft_wrap=True, highlight=False)
         if found.alarms[arm]:
             console.print(f"  [bold]alarms[/bold]: {', '.join(found.alarms[arm])}", soft_wrap=True)
-    console.print(f"Comparison: run {found.run_id}, open mcq_report.html", soft_wrap=True)
+    for line in _alarms_of_arms(found):
+        console.print(f"[bold]alarms[/bold] of {escape(line)}", soft_wrap=True, highlight=False)
+    console.print(
+        f"Comparison: run {found.run_id}, read by {found.read_by}; open mcq_report.html",
+        soft_wrap=True,
+        highlight=False,
+    )
     console.print(_ui_line(), soft_wrap=True)
+
+
+def _alarms_of_arms(found: Comparison) -> list[str]:
+    """What fired in the arms themselves, arms of the same alarms together."""
+    fired: dict[tuple[str, ...], list[str]] = {}
+    for arm, names in found.alarms_of_arms.items():
+        if names:
+            fired.setdefault(names, []).append(arm)
+    n_arms = len(found.alarms_of_arms)
+    return [
+        (f"all {n_arms} arms" if len(arms) == n_arms else ", ".join(arms)) + f": {', '.join(names)}"
+        for names, arms in fired.items()
+    ]
 
 
 def show_costs(costs: Sequence[Cost], console: Console | None = None) -> None:

@@ -194,6 +194,24 @@ def test_several_arms_are_compared_at_the_end(
     )
 
 
+def test_a_run_of_a_recipe_says_what_was_found_between_its_arms(
+    served: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = yaml.safe_load(served.read_text(encoding="utf-8"))
+    served.write_text(yaml.safe_dump(recipe | {"trace_rows": 0}), encoding="utf-8")
+    assert main(["run", str(served), "--json", "--fail-if-worse", "0.9"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    found = said["comparison"]
+    assert [arm["arm"] for arm in said["arms"]] == ["letters", "one-way"]
+    assert (found["baseline"], found["read_by"]) == ("letters", "regex_bounded")
+    assert "one-way against letters: accuracy" in found["headlines"]["one-way"]
+    assert found["alarms_of_arms"] == {
+        arm["arm"]: arm["alarms"].split(", ") for arm in said["arms"]
+    }
+    run = MlflowClient().get_run(found["run_id"])
+    assert {name: run.data.metrics[name] for name in found["metrics"]} == found["metrics"]
+
+
 def test_an_arm_of_other_data_is_left_out_and_said(
     served: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -44,6 +44,9 @@ class Comparison:
         baseline: Name of the arm compared with.
         headlines: One line an arm.
         alarms: Names of the rules that fired over two arms, by arm.
+        alarms_of_arms: Names of those that had fired in an arm itself, by arm; the baseline's,
+            too.
+        read_by: The grader whose reading the headlines and metrics are.
         tables: As they are logged, without the prefix ``mcq_``.
         metrics: Numbers as they are logged.
     """
@@ -52,6 +55,8 @@ class Comparison:
     baseline: str
     headlines: Mapping[str, str]
     alarms: Mapping[str, tuple[str, ...]]
+    alarms_of_arms: Mapping[str, tuple[str, ...]]
+    read_by: str
     tables: Mapping[str, pd.DataFrame] = field(repr=False)
     metrics: Mapping[str, float] = field(repr=False)
 
@@ -191,6 +196,8 @@ def _record(
         arms[0].name,
         {one.treatment.name: headline(one) for one in found},
         {one.treatment.name: tuple(alarm.name for alarm in one.alarms) for one in found},
+        {arm.name: tuple(alarm.name for alarm in arm.alarms) for arm in arms},
+        found[0].grader,
         tables,
         metrics,
     )
