@@ -98,7 +98,7 @@ def _alarms_of_arms(found: Comparison) -> list[str]:
 
 
 def show_costs(costs: Sequence[Cost], console: Console | None = None) -> None:
-    """Print what a recipe will ask for at most, then each arm in a row of a table."""
+    """Print what a recipe will ask for, then each arm in a row of a table."""
     console = console or _plain()
     console.print(escape(said(costs)[0]), soft_wrap=True)
     table = Table(box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
@@ -107,7 +107,8 @@ def show_costs(costs: Sequence[Cost], console: Console | None = None) -> None:
         table.add_column(name, justify="right", no_wrap=True)
     for cost in costs:
         counts = (cost.n_prompts, cost.n_distinct, cost.n_tokens, cost.n_unique, cost.n_shared)
-        calls = f"{cost.n_judge_calls:,}" if cost.judge else "-"
+        ends = dict.fromkeys((f"{cost.n_judge_calls:,}", f"{cost.n_judge_calls_most:,}"))
+        calls = "-".join(ends) if cost.judge else "-"
         seconds = "-" if cost.seconds is None else "-".join(f"{n:,.0f}" for n in cost.seconds)
         memory = "-" if cost.device_bytes is None else f"{cost.device_bytes / 1e9:.2g}"
         table.add_row(escape(cost.arm), *(f"{n:,}" for n in counts), calls, seconds, memory)
