@@ -312,7 +312,7 @@ def _probed(cost: Cost) -> str:
     return f", about {spans} (an estimate: from {cost.n_probed} prompts)"
 
 
-def _judge_calls(judge: JudgeSettings | None, n_rows: int) -> dict[str, int]:
+def _judge_calls(judge: JudgeSettings | None, n_rows: int) -> dict[str, Any]:
     """Calls for the rows of an arm, and for the exam: as expected, and at most.
 
     A row that the strict rule settles is put to the judge to check it, or not at all, so no

@@ -45,7 +45,8 @@ from mlflow_mcq.experiment.twinkle_config import is_twinkle, recipe_of_twinkle
 from mlflow_mcq.forecast import Asked, Cost, cost_of, said, tokenizer_for
 from mlflow_mcq.judge_settings import JUDGE_WORDS
 from mlflow_mcq.local_settings import LocalSettings
-from mlflow_mcq.settings import Settings, read_settings
+from mlflow_mcq.nearest import known_names
+from mlflow_mcq.settings import EVALUATORS, Settings, read_settings
 from mlflow_mcq.store.hold import held_together
 from mlflow_mcq.tracking import RunLog
 
@@ -186,7 +187,9 @@ def _frame(recipe: Recipe, arm: ArmSpec, frames: Frames) -> pd.DataFrame:
     return frames[key]
 
 
-def run_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) -> list[ArmResult]:
+def run_recipe(
+    path: str | Path, overrides: Mapping[str, Any] | None = None, **more: Any
+) -> list[ArmResult]:
     """Run every arm of a recipe, one run each, tagged as one comparison.
 
     What it will cost is printed before anything is asked. One more run holds the table of
@@ -194,7 +197,8 @@ def run_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) -> 
 
     Args:
         path: See `mlflow_mcq.recipe.load_recipe`.
-        overrides: Likewise.
+        overrides: What is put over the recipe for every arm, likewise.
+        more: The same as keywords: ``run_recipe("my.yaml", limit=6, orientations="swap")``.
 
     Returns:
         What became of each arm, in order.
@@ -203,7 +207,10 @@ def run_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) -> 
         McqError: The recipe is not usable.
         MlflowException: An arm failed; those before it stay on record.
     """
-    return list(measure_recipe(path, overrides).arms)
+    twice = sorted({*(overrides or {})} & {*more})
+    if twice:
+        raise SettingsError(twice[0], "is given twice: among the overrides and as a keyword")
+    return list(measure_recipe(path, {**(overrides or {}), **more}).arms)
 
 
 def measure_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) -> RecipeRun:
@@ -329,6 +336,12 @@ def _say_left_out(recipe: Recipe) -> None:
 
 
 def _override(given: dict[str, Any], overrides: dict[str, Any]) -> None:
+    known = [*JUDGE_WORDS, *dict.fromkeys((*Recipe.model_fields, *Settings.model_fields))]
+    for name in overrides:
+        if name not in known and name not in EVALUATORS:
+            raise SettingsError(
+                str(name), "is nothing that is put over a recipe", possible=known_names(name, known)
+            )
     judge = {name: overrides.pop(key) for key, name in JUDGE_WORDS.items() if key in overrides}
     if "limit" in overrides:
         try:

@@ -224,8 +224,12 @@ def test_different_judges_are_refused_unless_forced(runs: dict[str, str], tmp_pa
     [
         pytest.param({}, "either runs or an experiment", id="nothing"),
         pytest.param({"runs": ["a"], "experiment": "arms"}, "either runs", id="both"),
-        pytest.param({"runs": ["f" * 32, "e" * 32]}, "cannot be read", id="unknown run"),
-        pytest.param({"experiment": "nowhere"}, "not known", id="unknown experiment"),
+        pytest.param(
+            {"runs": ["f" * 32, "e" * 32]},
+            r"no such run.*Newest evaluations: [0-9a-f]{32} \(",
+            id="unknown run",
+        ),
+        pytest.param({"experiment": "amrs"}, 'Did you mean "arms"', id="unknown experiment"),
         pytest.param(
             {"experiment": "arms", "baseline": "x", "force": True}, "one of", id="baseline"
         ),

@@ -23,6 +23,7 @@ from mlflow_mcq.comparison.notes import arm_note, comparison_note
 from mlflow_mcq.comparison.page import PageData, render_page
 from mlflow_mcq.comparison.traces import log_traces
 from mlflow_mcq.errors import SettingsError
+from mlflow_mcq.keywords import known_keywords
 from mlflow_mcq.run_note import NOTE, with_section
 from mlflow_mcq.tracking import RunLog, capped, legal_names, run_beside
 
@@ -66,6 +67,7 @@ class Comparison:
         return EvaluationResult(metrics=dict(self.metrics), artifacts={}, run_id=self.run_id)
 
 
+@known_keywords
 def compare(
     runs: Sequence[Any] | None = None,
     *,

@@ -9,12 +9,14 @@ from mlflow.models.evaluation.validation import ModelValidationFailedException
 
 from mlflow_mcq.comparison.compare import Comparison
 from mlflow_mcq.errors import SettingsError
+from mlflow_mcq.keywords import known_keywords
 
 __all__ = ["allowed_loss", "fail_if_worse", "loss_thresholds"]
 
 _LOSS = "shown_loss/"
 
 
+@known_keywords
 def loss_thresholds(comparison: Comparison, by: float) -> dict[str, MetricThreshold]:
     """Thresholds for `mlflow.validate_evaluation_results` on ``comparison.result``.
 
@@ -37,6 +39,7 @@ def loss_thresholds(comparison: Comparison, by: float) -> dict[str, MetricThresh
     }
 
 
+@known_keywords
 def fail_if_worse(comparison: Comparison, by: float = 0.0) -> None:
     """Fail if some arm's accuracy is lower by more than ``by`` and its interval excludes 0.
 
