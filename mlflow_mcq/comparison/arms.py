@@ -84,7 +84,12 @@ def find_arms(
         DataError: A run holds no graded rows.
     """
     if (runs is None) == (experiment is None):
-        raise SettingsError("compare", "takes either runs or an experiment", runs or experiment)
+        raise SettingsError(
+            "compare",
+            "takes either runs or an experiment",
+            "neither" if runs is None else "both",
+            "Name two or more runs by their ids, or an experiment whose arms are meant.",
+        )
     found = [_run(one) for one in runs] if runs is not None else _search(str(experiment), filter)
     ids = [run.info.run_id for run in found]
     if len(set(ids)) < 2 or len(set(ids)) < len(ids):
