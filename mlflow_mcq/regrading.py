@@ -75,7 +75,7 @@ def regrade(
     generations = generations_from(stored_table(run_id, "mcq_generations"))
     kept = _kept(run_id, generations, wanted)
     if _nothing_to_read(run_id, generations, kept, wanted):
-        return EvaluationResult(metrics=dict(old.data.metrics), artifacts={}, run_id=run_id)
+        return EvaluationResult(metrics=_means(old), artifacts={}, run_id=run_id)
     grader = judges.judge_of(settings.judge)
     judges.ask_first(grader)
     with run_beside(old.info.experiment_id, f"{old.info.run_name} (regraded)") as run:
@@ -114,6 +114,15 @@ def _kept(
     }
 
 
+def _means(run: Any) -> dict[str, float]:
+    """The means of a finished run, without the numbers that it holds for each orientation."""
+    return {
+        name: value
+        for name, value in run.data.metrics.items()
+        if not name.rpartition("/")[0].endswith("_by_orientation")
+    }
+
+
 def _nothing_to_read(
     run_id: str,
     generations: Sequence[Generation],
@@ -130,11 +139,12 @@ def _nothing_to_read(
             f"regrade: {n_left:,} of {len(answered):,} rows are read again ({words}, or not read)"
         )
         return False
+    words = " or ".join("judge errors" if word == "errors" else word for word in wanted)
     there = Counter(map(_word, kept.values()))
     held = ", ".join(f"{n:,} {word}" for word, n in there.most_common())
     eprint(
-        f"regrade: nothing to do. No row of run {run_id} is {words}, so nobody was asked and no "
-        f"run was made; the judge has read {held}. Name some of these (only={next(iter(there))!r}, "
+        f"regrade: nothing to do. Run {run_id} holds no {words} (its judge has read {held}), so "
+        f"nobody was asked and no run was made. Name what there is (only={next(iter(there))!r}, "
         f"--only {next(iter(there))}), or all, which has every row read again."
     )
     return True

@@ -91,8 +91,9 @@ def _alarms_of_arms(found: Comparison) -> list[str]:
         if names:
             fired.setdefault(names, []).append(arm)
     n_arms = len(found.alarms_of_arms)
+    whole = "both arms" if n_arms == 2 else f"all {n_arms} arms"
     return [
-        (f"all {n_arms} arms" if len(arms) == n_arms else ", ".join(arms)) + f": {', '.join(names)}"
+        f"{whole if len(arms) == n_arms else ', '.join(arms)}: {', '.join(names)}"
         for names, arms in fired.items()
     ]
 

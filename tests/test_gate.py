@@ -167,5 +167,5 @@ def test_alarms_of_the_arms_themselves_are_said_once_where_all_have_them(
     assert main(["compare", "a", "b"]) == 0
     shown = capsys.readouterr().out
     assert "alarms: other_rate_up" in shown
-    assert "alarms of all 2 arms: too_few_items\n" in shown
+    assert "alarms of both arms: too_few_items\n" in shown
     assert "read by judge" in shown

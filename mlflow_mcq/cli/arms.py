@@ -79,7 +79,9 @@ def regrade(run_id: str, only: str, **given: str) -> Outcome:
     from mlflow_mcq.terminal import show_results
 
     result = read_again(run_id, judge_of(given), only=only or "all")
-    arm = ArmResult.of_run(result.run_id, result.metrics, "regraded")
+    # Where there was nothing to read the run is the old one.
+    name = "as it was" if result.run_id == run_id else "regraded"
+    arm = ArmResult.of_run(result.run_id, result.metrics, name)
     data = {"run_id": arm.run_id, "alarms": arm.alarms, "metrics": {**arm.metrics}}
     return Outcome(data, lambda: show_results([arm]))
 
