@@ -293,7 +293,8 @@ def _read_again(recipe: Recipe, asked: RegradeSpec, in_project: bool) -> RecipeR
     places = {experiment_id(), *([named.experiment_id] if named else [])}
     old = finished_arms(asked.of, sorted(places))
     n_rows = sum(int(run.data.metrics.get("generation/n_rows", 0)) for run in old)
-    eprint(f"this will read {len(old)} arms with {n_rows:,} stored answers again; no inference")
+    n_arms = "one arm" if len(old) == 1 else f"{len(old)} arms"
+    eprint(f"this will read {n_arms} with {n_rows:,} stored answers again; no inference")
     comparison = _stamped(recipe.name)
     with _comparison_run(comparison, in_project) as own, weights_shared():
         results = [read_again(run, judge, asked.only) for run in old]

@@ -142,10 +142,11 @@ def _nothing_to_read(
     words = " or ".join("judge errors" if word == "errors" else word for word in wanted)
     there = Counter(map(_word, kept.values()))
     held = ", ".join(f"{n:,} {word}" for word, n in there.most_common())
+    most = there.most_common(1)[0][0]
     eprint(
         f"regrade: nothing to do. Run {run_id} holds no {words} (its judge has read {held}), so "
-        f"nobody was asked and no run was made. Name what there is (only={next(iter(there))!r}, "
-        f"--only {next(iter(there))}), or all, which has every row read again."
+        f"nobody was asked and no run was made. Name what there is (only={most!r}, --only {most}), "
+        f"or all, which has every row read again."
     )
     return True
 
