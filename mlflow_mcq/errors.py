@@ -55,7 +55,8 @@ class McqError(Exception):
             text += "; got " + (
                 shown if len(shown) <= _LONGEST_SHOWN else shown[:_LONGEST_SHOWN] + "…"
             )
-        return f"{text}. {possible}".rstrip() if possible else f"{text}."
+        end = "" if text.endswith("?") else "."
+        return f"{text}{end} {possible}".rstrip()
 
 
 class SettingsError(McqError):

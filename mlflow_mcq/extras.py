@@ -8,9 +8,18 @@ from typing import TYPE_CHECKING
 
 from mlflow_mcq.cache_home import cache_home
 from mlflow_mcq.doors import Grader
+from mlflow_mcq.errors import McqError
 from mlflow_mcq.graders import JudgeGrader, spot_check
 from mlflow_mcq.graders.budget import SPENT
-from mlflow_mcq.graders.exam import ExamReply, ExamReport, examine_judge, load_exam
+from mlflow_mcq.graders.exam import (
+    ExamReply,
+    ExamReport,
+    examine_judge,
+    kept_readings,
+    load_exam,
+)
+from mlflow_mcq.judge_settings import JudgeSettings
+from mlflow_mcq.judges import judge_of
 from mlflow_mcq.metrics import Summary
 from mlflow_mcq.records import Grade, Item
 from mlflow_mcq.reliability import wilson
@@ -18,7 +27,7 @@ from mlflow_mcq.reliability import wilson
 if TYPE_CHECKING:
     from mlflow_mcq.graders import AnalogyGrader, SimilarityGrader
 
-__all__ = ["exam_of", "judge_numbers", "parser_numbers", "reader_numbers"]
+__all__ = ["exam_left", "exam_of", "judge_numbers", "parser_numbers", "reader_numbers"]
 
 
 def exam_of(judge: JudgeGrader) -> ExamReport | None:
@@ -31,10 +40,37 @@ def exam_of(judge: JudgeGrader) -> ExamReport | None:
     n = judge.settings.exam_replies
     if n == 0:
         return None
-    folder = judge.settings.cache_dir or str(cache_home() / "exams")
-    exam = examine_judge(judge, cache_dir=folder, replies=_drawn(load_exam(), n))
+    replies = _drawn(load_exam(), n)
+    exam = examine_judge(judge, cache_dir=_folder(judge.settings), replies=replies)
     unpaid = any(mark.reading.error.startswith(SPENT) for mark in exam.marks)
     return None if unpaid else exam
+
+
+def exam_left(judge: JudgeSettings) -> int:
+    """How many replies of its exam a judge has not read on this machine; nobody is asked.
+
+    A judge that is loaded here is counted as one that has read none: who it is, only its
+    weights say, and a forecast loads none.
+    """
+    replies = _drawn(load_exam(), judge.exam_replies)
+    if not replies or any(one.base_url == "local" for one in (judge, *judge.panel)):
+        return len(replies)
+    try:
+        grader = judge_of(_without_key(judge))
+    except McqError:  # whether it can be asked is not for a forecast to say
+        return len(replies)
+    known = kept_readings(grader, _folder(judge), replies)
+    return sum(reply.id not in known for reply in replies)
+
+
+def _without_key(judge: JudgeSettings) -> JudgeSettings:
+    """The same judge, so far as its fingerprint goes: it needs no key, and opens no cache."""
+    panel = tuple(_without_key(member) for member in judge.panel)
+    return judge.model_copy(update={"api_key_env": None, "cache_dir": None, "panel": panel})
+
+
+def _folder(judge: JudgeSettings) -> str:
+    return judge.cache_dir or str(cache_home() / "exams")
 
 
 def _drawn(replies: Sequence[ExamReply], n: int | None) -> Sequence[ExamReply]:

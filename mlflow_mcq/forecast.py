@@ -14,8 +14,8 @@ from mlflow_mcq.engines.handle import ModelHandle
 from mlflow_mcq.engines.probe import memory_for, probe, rows_at_once
 from mlflow_mcq.engines.tokenizer import raw_tokenizer
 from mlflow_mcq.errors import McqError, SettingsError
+from mlflow_mcq.extras import exam_left
 from mlflow_mcq.front import check_targets, checked_settings, usable_model
-from mlflow_mcq.graders.exam import load_exam
 from mlflow_mcq.judge_settings import JudgeSettings
 from mlflow_mcq.local_settings import LocalSettings
 from mlflow_mcq.pipeline import family_for, requests_for
@@ -31,7 +31,7 @@ _ANSWERED_HERE = ("models:", "runs:", "endpoints:")
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one arm will ask for, at most: rows that are stored already are not asked again.
+    """What one arm will ask for; rows that are stored already are not asked again.
 
     Attributes:
         arm: Its name.
@@ -43,8 +43,12 @@ class Cost:
         n_unique: Tokens of the prefix tree over them: the least that must be read.
         n_shared: The rest, which a plain loop reads again.
         estimate: How the tokens were estimated; empty where they were counted.
-        n_judge_calls: Calls of the judge for its rows, every one needing all its attempts.
-        n_exam_calls: Calls for the exam of the judge, which it sits once a machine.
+        n_judge_calls: Calls of the judge for its rows, one for each row and vote; fewer where
+            the strict rule settles a row.
+        n_judge_calls_most: The same where every reply is unreadable and must be asked for again.
+        n_exam_calls: Calls for the exam of the judge, which it sits once a machine: replies
+            that it has read here already are not counted.
+        n_exam_calls_most: The same, likewise.
         scored: The letters are scored too, one more reading of each prompt.
         judge: Who judges; empty where nobody does.
         seconds: Of generation, fewest and most, estimated from a short try; None where
@@ -62,7 +66,9 @@ class Cost:
     n_shared: int
     estimate: str = ""
     n_judge_calls: int = 0
+    n_judge_calls_most: int = 0
     n_exam_calls: int = 0
+    n_exam_calls_most: int = 0
     scored: bool = False
     judge: str = ""
     seconds: tuple[float, float] | None = None
@@ -171,7 +177,7 @@ def cost_of(
     told = "" if judge is None else json.dumps(judge.model_dump(mode="json"), sort_keys=True)
     if model is None:
         n_items, calls = len({row.item.id for row in rows}), _judge_calls(judge, len(rows))
-        return Cost(arm, n_items, 0, 0, 0, 0, 0, "", *calls, judge=told)
+        return Cost(arm, n_items, 0, 0, 0, 0, 0, judge=told, **calls)
     items = items_of(rows)
     chat = settings.as_chat(model.speaks_chat)
     requests = requests_for(items, settings, chat=chat)
@@ -186,7 +192,7 @@ def cost_of(
         count.n_unique,
         count.n_shared,
         count.estimate,
-        *_judge_calls(judge, len(requests)),
+        **_judge_calls(judge, len(requests)),
         scored=settings.logprob.enabled,
         judge=told,
         **(_tried(model, prompts, count, settings) if model.probe else {}),
@@ -254,9 +260,6 @@ def tokenizer_for(model: Any) -> Any:
 
 def said(costs: Sequence[Cost]) -> list[str]:
     """Lines for people: the whole first, then each arm."""
-    # A judge sits its exam with the first of its arms.
-    exams = {cost.judge: cost.n_exam_calls for cost in reversed(costs) if cost.judge}
-    n_calls = sum(cost.n_judge_calls for cost in costs) + sum(exams.values())
     parts = [
         _many(len(costs), "arm"),
         _many(sum(cost.n_prompts for cost in costs), "prompt"),
@@ -265,16 +268,30 @@ def said(costs: Sequence[Cost]) -> list[str]:
             sum(cost.n_shared for cost in costs),
             next((cost.estimate for cost in costs if cost.estimate), ""),
         ),
-        f"at most {_many(n_calls, 'call')} of a judge" if exams else "no judge",
+        _calls(costs),
     ]
-    lines = ["this will take, at most: " + ", ".join(parts)]
+    lines = ["this will take, where no row is stored yet: " + ", ".join(parts)]
     for cost in costs:
         line = f"  {cost.arm}: {_many(cost.n_items, 'item')}, {_many(cost.n_prompts, 'prompt')}, "
         line += _tokens(cost.n_tokens, cost.n_shared, cost.estimate)
         line += ", each read again for its letters" if cost.scored else ""
-        line += f", {_many(cost.n_judge_calls, 'call')}" if cost.judge else ""
+        line += f", {_many(cost.n_judge_calls, 'call')} of the judge" if cost.judge else ""
         lines.append(line + _probed(cost))
     return lines
+
+
+def _calls(costs: Sequence[Cost]) -> str:
+    # A judge sits its exam with the first of its arms.
+    sat = {cost.judge: cost for cost in reversed(costs) if cost.judge}
+    if not sat:
+        return "no judge"
+    n_exam = sum(cost.n_exam_calls for cost in sat.values())
+    n_calls = sum(cost.n_judge_calls for cost in costs) + n_exam
+    n_most = sum(cost.n_judge_calls_most for cost in costs)
+    n_most += sum(cost.n_exam_calls_most for cost in sat.values())
+    said = f"{_many(n_calls, 'call')} of a judge, one a row"
+    said += f" and {n_exam:,} for its exam" if n_exam else ""
+    return said + (f" (at most {n_most:,}, with every retry)" if n_most > n_calls else "")
 
 
 def _many(n: int, what: str) -> str:
@@ -295,20 +312,31 @@ def _probed(cost: Cost) -> str:
     return f", about {spans} (an estimate: from {cost.n_probed} prompts)"
 
 
-def _judge_calls(judge: JudgeSettings | None, n_rows: int) -> tuple[int, int]:
-    """Calls for the rows of an arm, and for the exam; every vote needing all its attempts.
+def _judge_calls(judge: JudgeSettings | None, n_rows: int) -> dict[str, Any]:
+    """Calls for the rows of an arm, and for the exam: as expected, and at most.
 
     A row that the strict rule settles is put to the judge to check it, or not at all, so no
     row counts twice. Canaries are rows beside the data; each judge behind a server is asked
     one question ahead of all.
     """
     if judge is None:
-        return 0, 0
-    seats = [judge, *judge.panel]
+        return {}
+    n_left = exam_left(judge)
+    rows, exam = _within(judge, n_rows, n_left, judge.votes + len(judge.panel))
     a_row = judge.votes * judge.attempts + sum(member.attempts for member in judge.panel)
+    rows_most, exam_most = _within(judge, n_rows, n_left, a_row)
+    return {
+        "n_judge_calls": rows,
+        "n_judge_calls_most": rows_most,
+        "n_exam_calls": exam,
+        "n_exam_calls_most": exam_most,
+    }
+
+
+def _within(judge: JudgeSettings, n_rows: int, n_exam: int, a_row: int) -> tuple[int, int]:
+    """Calls for rows and exam, so many for each reply, within the judge's budget."""
+    seats = [judge, *judge.panel]
     n_ahead = sum(seat.preflight and seat.base_url != "local" for seat in seats)
-    n_replies = len(load_exam())
-    n_exam = n_replies if judge.exam_replies is None else min(judge.exam_replies, n_replies)
     rows, exam = (n_rows + judge.canaries) * a_row + n_ahead, n_exam * a_row
     if judge.max_calls is not None:
         most = max(judge.max_calls, n_ahead)  # what is asked ahead counts, and is never refused

@@ -46,7 +46,7 @@ def evaluate(
             ``{"path": ..., "adapter": ..., "dtype": ...}`` (see
             `mlflow_mcq.local_settings.LocalSettings`); None reads the answers that the data
             holds.
-        data: DataFrame, list of dicts, MLflow dataset, the path of a data file,
+        data: DataFrame, list of dicts, dict of columns, MLflow dataset, the path of a data file,
             ``hf:owner/name[:config][@revision]``, or a built set such as ``nonsense:1000``;
             native layouts are recognised.
         judge: Who judges: ``{"model": ..., "base_url": ..., "api_key_env": ...}``.

@@ -20,7 +20,7 @@ from mlflow.exceptions import MlflowException
 from mlflow.utils.logging_utils import eprint
 from pydantic import ValidationError
 
-from mlflow_mcq.comparison.compare import compare_into
+from mlflow_mcq.comparison.compare import Comparison, compare_into
 from mlflow_mcq.datasets.built import located
 from mlflow_mcq.datasets.reading import read_data
 from mlflow_mcq.datasets.streaming import draw_key, load_part
@@ -31,6 +31,7 @@ from mlflow_mcq.experiment.arm_result import ArmResult
 from mlflow_mcq.experiment.comparison import record
 from mlflow_mcq.experiment.grid import expanded
 from mlflow_mcq.experiment.recipe_file import read_recipe_file
+from mlflow_mcq.experiment.recipe_run import RecipeRun
 from mlflow_mcq.experiment.running import (
     arm_settings,
     experiment_id,
@@ -44,7 +45,8 @@ from mlflow_mcq.experiment.twinkle_config import is_twinkle, recipe_of_twinkle
 from mlflow_mcq.forecast import Asked, Cost, cost_of, said, tokenizer_for
 from mlflow_mcq.judge_settings import JUDGE_WORDS
 from mlflow_mcq.local_settings import LocalSettings
-from mlflow_mcq.settings import Settings, read_settings
+from mlflow_mcq.nearest import known_names
+from mlflow_mcq.settings import EVALUATORS, Settings, read_settings
 from mlflow_mcq.store.hold import held_together
 from mlflow_mcq.tracking import RunLog
 
@@ -54,6 +56,8 @@ __all__ = [
     "Recipe",
     "RemoteSpec",
     "load_recipe",
+    "measure_recipe",
+    "no_comparison",
     "recipe_costs",
     "run_recipe",
 ]
@@ -183,14 +187,34 @@ def _frame(recipe: Recipe, arm: ArmSpec, frames: Frames) -> pd.DataFrame:
     return frames[key]
 
 
-def run_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) -> list[ArmResult]:
+def run_recipe(
+    path: str | Path, overrides: Mapping[str, Any] | None = None, **more: Any
+) -> list[ArmResult]:
     """Run every arm of a recipe, one run each, tagged as one comparison.
 
     What it will cost is printed before anything is asked. One more run holds the table of
     arms; under ``mlflow run`` it is the project's own.
 
+    Args:
+        path: See `mlflow_mcq.recipe.load_recipe`.
+        overrides: What is put over the recipe for every arm, likewise.
+        more: The same as keywords: ``run_recipe("my.yaml", limit=6, orientations="swap")``.
+
     Returns:
         What became of each arm, in order.
+
+    Raises:
+        McqError: The recipe is not usable.
+        MlflowException: An arm failed; those before it stay on record.
+    """
+    twice = sorted({*(overrides or {})} & {*more})
+    if twice:
+        raise SettingsError(twice[0], "is given twice: among the overrides and as a keyword")
+    return list(measure_recipe(path, {**(overrides or {}), **more}).arms)
+
+
+def measure_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) -> RecipeRun:
+    """What `run_recipe` does, with what was found between the arms beside them.
 
     Raises:
         McqError: The recipe is not usable.
@@ -213,8 +237,7 @@ def run_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) -> 
         for place, arm in enumerate(recipe.arms):
             keep_only(_weights(recipe, place))
             results.append(run_arm(recipe, arm, _frame(recipe, arm, frames), comparison))
-        _put_on_record(RunLog(own.info.run_id), comparison, recipe, results, costs)
-    return results
+        return _put_on_record(RunLog(own.info.run_id), comparison, recipe, results, costs)
 
 
 def _put_on_record(
@@ -223,42 +246,59 @@ def _put_on_record(
     recipe: Recipe,
     results: Sequence[ArmResult],
     costs: Sequence[Cost] = (),
-) -> None:
+) -> RecipeRun:
     log.tags({"mcq.comparison": comparison, "mcq.role": "comparison"})
     record(log, recipe, results, costs)
-    _compare(log.run_id, recipe, results)
+    why = no_comparison(recipe, len(results))
+    if why:
+        return RecipeRun(results, None, why)
+    found, why = _compare(log.run_id, recipe, results)
+    return RecipeRun(results, found, why)
 
 
-def _compare(run_id: str, recipe: Recipe, results: Sequence[ArmResult]) -> None:
-    """Compare the arms; they stand on record whatever becomes of that."""
-    if not recipe.compare or len(results) < 2:
-        return
+def no_comparison(recipe: Recipe, n_arms: int) -> str:
+    """Why the arms of a recipe will not be compared; empty where they will.
+
+    Args:
+        recipe: Loaded.
+        n_arms: How many there are, or will be.
+    """
+    if not recipe.compare:
+        return "the recipe says compare: false"
+    return "there is one arm" if n_arms < 2 else ""
+
+
+def _compare(
+    run_id: str, recipe: Recipe, results: Sequence[ArmResult]
+) -> tuple[Comparison | None, str]:
+    """Compare the arms, or say why not; they stand on record whatever becomes of that."""
     ids = {result.name: result.run_id for result in results}
     base = ids[recipe.baseline or results[0].name]
     try:
         found = compare_into(run_id, list(ids.values()), base, recipe.trace_rows)
     except (McqError, MlflowException) as error:
         _log.warning("the arms are on record, but were not compared: %s", error)
-        return
+        return None, str(error)
     for arm, line in found.headlines.items():
         eprint(line)
         if found.alarms[arm]:
             eprint(f"  alarms: {', '.join(found.alarms[arm])}")
-    eprint(f"comparison: run {run_id}, open mcq_report.html")
+    eprint(f"comparison: run {run_id}, read by {found.read_by}; open mcq_report.html")
+    return found, ""
 
 
-def _read_again(recipe: Recipe, asked: RegradeSpec, in_project: bool) -> list[ArmResult]:
+def _read_again(recipe: Recipe, asked: RegradeSpec, in_project: bool) -> RecipeRun:
     judge = (recipe.model_extra or {})["judge"]
     named = MlflowClient().get_experiment_by_name(recipe.experiment) if recipe.experiment else None
     places = {experiment_id(), *([named.experiment_id] if named else [])}
     old = finished_arms(asked.of, sorted(places))
     n_rows = sum(int(run.data.metrics.get("generation/n_rows", 0)) for run in old)
-    eprint(f"this will read {len(old)} arms with {n_rows:,} stored answers again; no inference")
+    n_arms = "one arm" if len(old) == 1 else f"{len(old)} arms"
+    eprint(f"this will read {n_arms} with {n_rows:,} stored answers again; no inference")
     comparison = _stamped(recipe.name)
     with _comparison_run(comparison, in_project) as own, weights_shared():
         results = [read_again(run, judge, asked.only) for run in old]
-        _put_on_record(RunLog(own.info.run_id), comparison, recipe, results)
-    return results
+        return _put_on_record(RunLog(own.info.run_id), comparison, recipe, results)
 
 
 def _stamped(name: str) -> str:
@@ -297,6 +337,12 @@ def _say_left_out(recipe: Recipe) -> None:
 
 
 def _override(given: dict[str, Any], overrides: dict[str, Any]) -> None:
+    known = [*JUDGE_WORDS, *dict.fromkeys((*Recipe.model_fields, *Settings.model_fields))]
+    for name in overrides:
+        if name not in known and name not in EVALUATORS:
+            raise SettingsError(
+                str(name), "is nothing that is put over a recipe", possible=known_names(name, known)
+            )
     judge = {name: overrides.pop(key) for key, name in JUDGE_WORDS.items() if key in overrides}
     if "limit" in overrides:
         try:

@@ -7,17 +7,21 @@ table `mcq_generations` of the old run, exactly as they were stored.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mlflow import MlflowClient
 from mlflow.models.evaluation.base import EvaluationResult
+from mlflow.utils.logging_utils import eprint
 
 from mlflow_mcq import judges
 from mlflow_mcq.arm import Arm, count, put, read
 from mlflow_mcq.errors import JudgeNotConfigured, SettingsError
 from mlflow_mcq.graders import ALL_REGEX_GRADERS, JudgeGrader
 from mlflow_mcq.judge_settings import JudgeSettings
+from mlflow_mcq.keywords import known_keywords
+from mlflow_mcq.named_run import run_named
 from mlflow_mcq.pipeline import grade
 from mlflow_mcq.records import Generation, Grade, Verdict
 from mlflow_mcq.report import report, save_answers
@@ -34,6 +38,7 @@ _INHERITED = (
 _WHAT = ("all", "errors", *(verdict.value for verdict in Verdict))
 
 
+@known_keywords
 def regrade(
     run_id: str,
     judge: Mapping[str, Any] | JudgeSettings | None = None,
@@ -50,24 +55,27 @@ def regrade(
             another judge gave those, the run is tagged as read by several.
 
     Returns:
-        Metrics, artifacts and tables of the new run.
+        Metrics, artifacts and tables of the new run. Where ``only`` is true of no row nobody
+        is asked and no run is made, which is said: the metrics are those of the old run.
 
     Raises:
         JudgeNotConfigured: Nobody is named.
         JudgeUnavailable: The judge answers nobody; no run was made.
-        SettingsError: ``only`` is none of these.
+        SettingsError: ``only`` is none of these, or there is no such run.
         DataError: The run holds no stored answers, or no grades to keep.
     """
     wanted = _wanted(only)
     if judge is None:
         raise JudgeNotConfigured
     given = judge.model_dump() if isinstance(judge, JudgeSettings) else judge
-    old = MlflowClient().get_run(run_id)
+    old = run_named(run_id)
     settings = read_settings({**_stored_settings(run_id), "judge": given})
     if settings.judge is None:
         raise JudgeNotConfigured
     generations = generations_from(stored_table(run_id, "mcq_generations"))
     kept = _kept(run_id, generations, wanted)
+    if _nothing_to_read(run_id, generations, kept, wanted):
+        return EvaluationResult(metrics=_means(old), artifacts={}, run_id=run_id)
     grader = judges.judge_of(settings.judge)
     judges.ask_first(grader)
     with run_beside(old.info.experiment_id, f"{old.info.run_name} (regraded)") as run:
@@ -106,6 +114,43 @@ def _kept(
     }
 
 
+def _means(run: Any) -> dict[str, float]:
+    """The means of a finished run, without the numbers that it holds for each orientation."""
+    return {
+        name: value
+        for name, value in run.data.metrics.items()
+        if not name.rpartition("/")[0].endswith("_by_orientation")
+    }
+
+
+def _nothing_to_read(
+    run_id: str,
+    generations: Sequence[Generation],
+    kept: Mapping[tuple[str, str, int, int], Grade],
+    wanted: Sequence[str],
+) -> bool:
+    """Say how many rows will be read; whether that is none."""
+    if "all" in wanted:
+        return False
+    answered = [one.key for one in generations if one.reply.text is not None]
+    n_left, words = sum(key not in kept for key in answered), " or ".join(wanted)
+    if n_left or not answered:
+        eprint(
+            f"regrade: {n_left:,} of {len(answered):,} rows are read again ({words}, or not read)"
+        )
+        return False
+    words = " or ".join("judge errors" if word == "errors" else word for word in wanted)
+    there = Counter(map(_word, kept.values()))
+    held = ", ".join(f"{n:,} {word}" for word, n in there.most_common())
+    most = there.most_common(1)[0][0]
+    eprint(
+        f"regrade: nothing to do. Run {run_id} holds no {words} (its judge has read {held}), so "
+        f"nobody was asked and no run was made. Name what there is (only={most!r}, --only {most}), "
+        f"or all, which has every row read again."
+    )
+    return True
+
+
 def _word(grade: Grade) -> str:
     return grade.verdict.value if grade.verdict else "errors"
 
@@ -122,6 +167,7 @@ def _grades(
 
 def _link(old: Any, log: RunLog, arm: Arm) -> None:
     readers = {one.judge for one in arm.grades["judge"] if one.judge}
+    readers |= {arm.judge.fingerprint} if arm.judge else set()
     tags = {"mcq.regraded_from": old.info.run_id}
     if len(readers) > 1:
         # Arms read by different judges are not comparable: one fingerprint would lie.

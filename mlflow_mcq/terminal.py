@@ -74,12 +74,32 @@ def show_comparison(found: Comparison, console: Console | None = None) -> None:
         console.print(escape(line), soft_wrap=True, highlight=False)
         if found.alarms[arm]:
             console.print(f"  [bold]alarms[/bold]: {', '.join(found.alarms[arm])}", soft_wrap=True)
-    console.print(f"Comparison: run {found.run_id}, open mcq_report.html", soft_wrap=True)
+    for line in _alarms_of_arms(found):
+        console.print(f"[bold]alarms[/bold] of {escape(line)}", soft_wrap=True, highlight=False)
+    console.print(
+        f"Comparison: run {found.run_id}, read by {found.read_by}; open mcq_report.html",
+        soft_wrap=True,
+        highlight=False,
+    )
     console.print(_ui_line(), soft_wrap=True)
 
 
+def _alarms_of_arms(found: Comparison) -> list[str]:
+    """What fired in the arms themselves, arms of the same alarms together."""
+    fired: dict[tuple[str, ...], list[str]] = {}
+    for arm, names in found.alarms_of_arms.items():
+        if names:
+            fired.setdefault(names, []).append(arm)
+    n_arms = len(found.alarms_of_arms)
+    whole = "both arms" if n_arms == 2 else f"all {n_arms} arms"
+    return [
+        f"{whole if len(arms) == n_arms else ', '.join(arms)}: {', '.join(names)}"
+        for names, arms in fired.items()
+    ]
+
+
 def show_costs(costs: Sequence[Cost], console: Console | None = None) -> None:
-    """Print what a recipe will ask for at most, then each arm in a row of a table."""
+    """Print what a recipe will ask for, then each arm in a row of a table."""
     console = console or _plain()
     console.print(escape(said(costs)[0]), soft_wrap=True)
     table = Table(box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
@@ -88,7 +108,8 @@ def show_costs(costs: Sequence[Cost], console: Console | None = None) -> None:
         table.add_column(name, justify="right", no_wrap=True)
     for cost in costs:
         counts = (cost.n_prompts, cost.n_distinct, cost.n_tokens, cost.n_unique, cost.n_shared)
-        calls = f"{cost.n_judge_calls:,}" if cost.judge else "-"
+        ends = dict.fromkeys((f"{cost.n_judge_calls:,}", f"{cost.n_judge_calls_most:,}"))
+        calls = "-".join(ends) if cost.judge else "-"
         seconds = "-" if cost.seconds is None else "-".join(f"{n:,.0f}" for n in cost.seconds)
         memory = "-" if cost.device_bytes is None else f"{cost.device_bytes / 1e9:.2g}"
         table.add_row(escape(cost.arm), *(f"{n:,}" for n in counts), calls, seconds, memory)

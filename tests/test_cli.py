@@ -18,6 +18,7 @@ from rich.console import Console
 from mlflow_mcq.cli.recipes import shipped
 from mlflow_mcq.cli.root import COMMANDS, main
 from mlflow_mcq.experiment.arm_result import ArmResult
+from mlflow_mcq.experiment.recipe_run import RecipeRun
 from mlflow_mcq.terminal import show_results
 
 RECIPES = Path(__file__).parent.parent / "recipes"
@@ -93,13 +94,14 @@ def test_a_shipped_recipe_runs_by_its_name(
 ) -> None:
     asked: list[tuple[str, dict[str, str]]] = []
 
-    def run_recipe(path: str, given: dict[str, str]) -> list[Any]:
+    def measure_recipe(path: str, given: dict[str, str]) -> RecipeRun:
         asked.append((path, given))
-        return []
+        return RecipeRun([], None, "there is no arm")
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("mlflow_mcq.recipe.run_recipe", run_recipe)
-    assert said(capsys, "run", "demo", "--limit", "3") == (0, [])
+    monkeypatch.setattr("mlflow_mcq.recipe.measure_recipe", measure_recipe)
+    code, found = said(capsys, "run", "demo", "--limit", "3")
+    assert (code, found["arms"], found["comparison"]) == (0, [], None)
     [(path, given)] = asked
     assert Path(path) == shipped()["demo"]
     assert {name: value for name, value in given.items() if value} == {"limit": "3"}

@@ -106,6 +106,10 @@ def test_alarms_of_single_arms_are_shown_beside_those_of_pairs(compared: Compari
         ("regex_judge_disagreement", "explains")
     ]
     assert tags(compared.run_id)["mcq.alarms_of_arms"] == "regex_judge_disagreement"
+    assert {arm: fired for arm, fired in compared.alarms_of_arms.items() if fired} == {
+        "explains": ("regex_judge_disagreement",)
+    }
+    assert compared.alarms_of_arms["base"] == ()
 
 
 def test_the_deltas_are_those_of_the_rows(compared: Comparison, runs: dict[str, str]) -> None:
@@ -220,8 +224,12 @@ def test_different_judges_are_refused_unless_forced(runs: dict[str, str], tmp_pa
     [
         pytest.param({}, "either runs or an experiment", id="nothing"),
         pytest.param({"runs": ["a"], "experiment": "arms"}, "either runs", id="both"),
-        pytest.param({"runs": ["f" * 32, "e" * 32]}, "cannot be read", id="unknown run"),
-        pytest.param({"experiment": "nowhere"}, "not known", id="unknown experiment"),
+        pytest.param(
+            {"runs": ["f" * 32, "e" * 32]},
+            r"no such run.*Newest evaluations: [0-9a-f]{32} \(",
+            id="unknown run",
+        ),
+        pytest.param({"experiment": "amrs"}, 'Did you mean "arms"', id="unknown experiment"),
         pytest.param(
             {"experiment": "arms", "baseline": "x", "force": True}, "one of", id="baseline"
         ),
@@ -264,7 +272,7 @@ def test_the_gate_closes_on_a_sure_loss_only(compared: Comparison) -> None:
     thresholds = mlflow_mcq.loss_thresholds(compared, by=0.99)
     assert set(thresholds) == {f"shown_loss/{name}" for name in ARMS if name != "base"}
     mlflow_mcq.fail_if_worse(compared, by=0.99)
-    with pytest.raises(MlflowException, match="shown_loss/refuses"):
+    with pytest.raises(MlflowException, match=r"refuses: 0\.\d{3}"):
         mlflow_mcq.fail_if_worse(compared, by=0.02)
     with pytest.raises(SettingsError, match="fraction"):
         mlflow_mcq.fail_if_worse(compared, by=2)
@@ -275,7 +283,9 @@ def test_the_command_line_compares_and_fails_like_the_gate(
 ) -> None:
     two = [runs["base"], runs["refuses"], "--trace-rows", "0"]
     assert main(["compare", *two]) == 0
-    assert "refuses against base: accuracy -" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "refuses against base: accuracy -" in shown
+    assert "read by judge" in shown
     assert main(["compare", "--runs", ",".join(two[:2]), "--baseline", "refuses",
                  "--trace-rows", "0", "--fail-if-worse", "0.02"]) == 0  # fmt: skip
     assert main(["compare", *two, "--fail-if-worse", "0.02"]) == 1

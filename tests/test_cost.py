@@ -21,10 +21,12 @@ from mlflow_mcq.cost import cost_after
 from mlflow_mcq.engines.handle import local_model, remote_model
 from mlflow_mcq.engines.probe import Probe
 from mlflow_mcq.errors import ModelError, SettingsError
+from mlflow_mcq.extras import exam_of
 from mlflow_mcq.forecast import cost_before, said
 from mlflow_mcq.generation import generate_recipe
 from mlflow_mcq.graders import JudgeGrader
 from mlflow_mcq.judge_settings import JudgeSettings
+from mlflow_mcq.judges import judge_of
 from mlflow_mcq.prompt_count import count_prompts
 from mlflow_mcq.recipe import run_recipe
 from mlflow_mcq.records import (
@@ -103,7 +105,8 @@ def test_a_judge_is_never_asked_more_often_than_was_said(more: dict[str, Any], n
     answers = [Generation(prompt, 0, Reply(f"Well, {k}")) for k, prompt in enumerate(prompts)]
     assert len([*JudgeGrader(judge, settings).grade(answers)]) == 12
     cost = cost_before(print, TABLE, settings, orientations="as-is")
-    assert judge.n == cost.n_judge_calls == n
+    assert judge.n == cost.n_judge_calls_most == n
+    assert cost.n_judge_calls == 12 * settings.votes
 
 
 def evaluated(model: object, **settings: object) -> dict[str, float]:
@@ -178,6 +181,7 @@ def test_stored_answers_and_their_judge_are_counted() -> None:
     cost = cost_before(None, table, judge)
     assert (cost.n_items, cost.n_prompts, cost.n_tokens) == (12, 0, 0)
     assert (cost.n_judge_calls, cost.n_exam_calls) == (12, 5)
+    assert (cost.n_judge_calls_most, cost.n_exam_calls_most) == (12, 5)
 
 
 def test_the_column_of_the_answers_may_be_named() -> None:
@@ -245,6 +249,30 @@ def test_the_command_line_counts_without_loading_a_model(
     [line] = [line for line in capsys.readouterr().out.splitlines() if line.split()[:1] == ["one"]]
     assert line.split()[1:3] == ["27", "27"]
     assert line.split()[-3:] == [str(27 + 1), "-", "-"]
+
+
+def test_an_exam_that_was_sat_here_costs_no_calls(
+    here: Path, judge_server: Callable[[Script], FakeServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = judge_server(lambda request, n: "A")
+    monkeypatch.setenv("JUDGE_KEY", "sk-none")
+    judge = {
+        "model": "m", "base_url": server.url, "api_key_env": "JUDGE_KEY", "exam_replies": 5,
+    }  # fmt: skip
+    before = cost_before(print, TABLE, judge)
+    assert (before.n_exam_calls, before.n_exam_calls_most) == (5, 10)
+    exam_of(judge_of(JudgeSettings(**judge)))
+    n_asked = len(server.requests)
+    monkeypatch.delenv("JUDGE_KEY")  # a forecast asks nobody, so it needs none
+    after = cost_before(print, TABLE, judge)
+    assert (after.n_exam_calls, after.n_exam_calls_most) == (0, 0)
+    assert after.n_judge_calls == before.n_judge_calls
+    assert "exam" not in said([after])[0]
+    assert "and 5 for its exam" in said([before])[0]
+    others = ({"exam_replies": 7}, {"shape": "direct"}, {"model": "n"})
+    left = [cost_before(print, TABLE, {**judge, **other}).n_exam_calls for other in others]
+    assert left == [7, 5, 5]
+    assert len(server.requests) == n_asked
 
 
 def test_the_command_line_tries_a_model_where_that_is_asked_for(

@@ -97,6 +97,18 @@ CASES: dict[str, tuple[type[McqError], Case, tuple[str, ...]]] = {
         lambda folder, patch: evaluate(repeats=0),
         ("repeats: input should be greater than or equal to 1; got 0",),
     ),
+    "misspelt argument": (
+        SettingsError,
+        lambda folder, patch: mlflow_mcq.remote_model(
+            url="http://x/v1", model="m"  # type: ignore[call-arg]
+        ),
+        ("remote_model: takes no argument of this name; got 'url'", 'Did you mean "base_url"?'),
+    ),
+    "no comparison": (
+        SettingsError,
+        lambda folder, patch: mlflow_mcq.fail_if_worse(["7f3a"]),  # type: ignore[arg-type]
+        ("fail_if_worse: takes what mlflow_mcq.compare returns; got 'list'", "Compare the arms"),
+    ),
     "used run": (
         RunInUse,
         lambda folder, patch: a_used_run(folder, patch),

@@ -138,9 +138,9 @@ def served(store: Path, judge_server: Callable[[Script], FakeServer]) -> Path:
 
 
 def test_each_arm_is_a_run_under_one_tag(served: Path) -> None:
-    results = run_recipe(served)
+    results = run_recipe(served, {"trace_rows": 0}, limit=3)
     assert [r.name for r in results] == ["letters", "one-way"]
-    assert [r.metrics["regex_bounded/n_rows"] for r in results] == [8, 4]
+    assert [r.metrics["regex_bounded/n_rows"] for r in results] == [6, 3]
     runs = [MlflowClient().get_run(r.run_id) for r in results]
     assert len({run.data.tags["mcq.comparison"] for run in runs}) == 1
     assert [run.data.tags["mlflow.runName"] for run in runs] == ["letters", "one-way"]
@@ -192,6 +192,24 @@ def test_several_arms_are_compared_at_the_end(
     assert tags.get("mcq.arms", "").split(",") == (
         [r.run_id for r in results] if compared else [""]
     )
+
+
+def test_a_run_of_a_recipe_says_what_was_found_between_its_arms(
+    served: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = yaml.safe_load(served.read_text(encoding="utf-8"))
+    served.write_text(yaml.safe_dump(recipe | {"trace_rows": 0}), encoding="utf-8")
+    assert main(["run", str(served), "--json", "--fail-if-worse", "0.9"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    found = said["comparison"]
+    assert [arm["arm"] for arm in said["arms"]] == ["letters", "one-way"]
+    assert (found["baseline"], found["read_by"]) == ("letters", "regex_bounded")
+    assert "one-way against letters: accuracy" in found["headlines"]["one-way"]
+    assert found["alarms_of_arms"] == {
+        arm["arm"]: arm["alarms"].split(", ") for arm in said["arms"]
+    }
+    run = MlflowClient().get_run(found["run_id"])
+    assert {name: run.data.metrics[name] for name in found["metrics"]} == found["metrics"]
 
 
 def test_an_arm_of_other_data_is_left_out_and_said(
@@ -254,6 +272,22 @@ def test_arms_may_have_data_and_readers_of_their_own(
     assert [r.metrics["regex_bounded/n_rows"] for r in results] == [6, 2, 10]
     with pytest.raises(SettingsError, match="differs from arm to arm"):
         load_recipe(path, {"data": "other.jsonl"})
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        pytest.param({"limt": 3}, r'^limt: .*Did you mean "limit"', id="of the recipe"),
+        pytest.param({"orientatoins": "swap"}, '"orientations"', id="setting"),
+        pytest.param({"judge_modle": "m"}, '"judge_model"', id="of the judge"),
+        pytest.param({"overrides": {"limit": 3}, "limit": 4}, "limit: is given twice", id="twice"),
+    ],
+)
+def test_a_misspelt_override_is_met_with_the_nearest(
+    tmp_path: Path, given: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(SettingsError, match=said):
+        run_recipe(written(tmp_path, evaluators=["mcq_regex"]), **given)
 
 
 def test_an_override_takes_an_axis_out_of_a_grid(tmp_path: Path) -> None:

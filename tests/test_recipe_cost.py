@@ -23,6 +23,7 @@ COLOURS = ["red", "green", "blue"]
 FRAME = pd.DataFrame(
     {"question": ["One?", "Two?", "Three?"], "options": [COLOURS] * 3, "answer": [0, 1, 2]}
 )
+# Nobody has sat an exam under this name, wherever exams are kept.
 JUDGE = {"model": "j", "base_url": "http://127.0.0.1:9/v1", "preflight": False}
 
 
@@ -72,28 +73,45 @@ def test_the_chat_template_counts() -> None:
 
 @pytest.mark.parametrize(
     ("judge", "rows", "exam"),
-    [
-        pytest.param({"attempts": 1, "exam_replies": 0}, 3, 0, id="one call a row"),
-        pytest.param({"attempts": 2, "exam_replies": 0}, 6, 0, id="attempts"),
-        pytest.param({"attempts": 1, "votes": 3, "temperature": 0.2, "exam_replies": 5}, 9, 15,
-                     id="votes"),
-        pytest.param({"attempts": 1, "panel": [{**JUDGE, "attempts": 2}], "exam_replies": 0}, 9, 0,
-                     id="panel"),
-        pytest.param({"attempts": 1, "exam_replies": 0, "preflight": True}, 4, 0, id="preflight"),
-        pytest.param({"attempts": 1, "exam_replies": 0, "canaries": 2}, 5, 0, id="canaries"),
-        pytest.param({"attempts": 2, "exam_replies": 9, "max_calls": 10}, 6, 4, id="a budget"),
-        pytest.param({"attempts": 2, "exam_replies": 9, "max_calls": 4}, 4, 0, id="a small one"),
+    [  # as expected, and at most
+        pytest.param({"attempts": 1, "exam_replies": 0}, (3, 3), (0, 0), id="one call a row"),
+        pytest.param({"attempts": 2, "exam_replies": 0}, (3, 6), (0, 0), id="attempts"),
+        pytest.param({"attempts": 2, "votes": 3, "temperature": 0.2, "exam_replies": 5},
+                     (9, 18), (15, 30), id="votes"),
+        pytest.param({"attempts": 1, "panel": [{**JUDGE, "attempts": 2}], "exam_replies": 0},
+                     (6, 9), (0, 0), id="panel"),
+        pytest.param({"attempts": 1, "exam_replies": 0, "preflight": True}, (4, 4), (0, 0),
+                     id="preflight"),
+        pytest.param({"attempts": 1, "exam_replies": 0, "canaries": 2}, (5, 5), (0, 0),
+                     id="canaries"),
+        pytest.param({"attempts": 2, "exam_replies": 9, "max_calls": 10}, (3, 6), (7, 4),
+                     id="a budget"),
+        pytest.param({"attempts": 2, "exam_replies": 9, "max_calls": 4}, (3, 4), (1, 0),
+                     id="a small one"),
     ],
 )  # fmt: skip
-def test_calls_of_the_judge(judge: dict[str, Any], rows: int, exam: int) -> None:
+def test_calls_of_the_judge(
+    judge: dict[str, Any], rows: tuple[int, int], exam: tuple[int, int]
+) -> None:
     found = cost(judged=True, judge={**JUDGE, **judge}, orientations="as-is")
-    assert (found.n_judge_calls, found.n_exam_calls) == (rows, exam)
+    assert (found.n_judge_calls, found.n_judge_calls_most) == rows
+    assert (found.n_exam_calls, found.n_exam_calls_most) == exam
 
 
-def test_arms_of_one_judge_sit_one_exam() -> None:
-    judge = {**JUDGE, "attempts": 1, "exam_replies": 5}
+@pytest.mark.parametrize(
+    ("attempts", "line"),
+    [
+        pytest.param(1, "11 calls of a judge, one a row and 5 for its exam", id="one"),
+        pytest.param(
+            2, "11 calls of a judge, one a row and 5 for its exam (at most 22, with every retry)",
+            id="two",
+        ),
+    ],
+)  # fmt: skip
+def test_arms_of_one_judge_sit_one_exam(attempts: int, line: str) -> None:
+    judge = {**JUDGE, "attempts": attempts, "exam_replies": 5}
     one = cost(judged=True, judge=judge, orientations="as-is")
-    assert "at most 11 calls of a judge" in said([one, one])[0]
+    assert said([one, one])[0].endswith(line)
     assert "no judge" in said([cost()])[0]
 
 

@@ -125,7 +125,7 @@ def test_ab_preference(run: Any, capsys: pytest.CaptureFixture[str]) -> None:
     ran = run("ab_preference")
     assert finished(ran)
     said = capsys.readouterr().err
-    assert "this will take, at most: 2 arms, 6 prompts" in said
+    assert "this will take, where no row is stored yet: 2 arms, 6 prompts" in said
     assert "mcq_judge is left out of one-order, both-orders" in said
     chosen = ran.table("mcq_chosen")
     assert {"answer", "option 1", "option 2", "slot 1", "slot 2"} == set(chosen["chosen"])

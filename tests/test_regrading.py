@@ -67,6 +67,25 @@ def test_judge_errors_are_mended_without_inference(
     pd.testing.assert_frame_equal(old, new)
 
 
+def test_where_nothing_is_left_to_read_nobody_is_asked_and_that_is_said(
+    store: Path, judge_server: Callable[[Script], FakeServer], capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = judge_server(lambda request, n: "OTHER" if n % 2 else "A")
+    first = mlflow_mcq.evaluate(rambler, DATA, judge=judged_by(server, concurrency=1))
+    asked, before = len(server.requests), mlflow.search_runs()
+    capsys.readouterr()
+    again = mlflow_mcq.regrade(first.run_id, judged_by(server), only="errors")
+    assert again.run_id == first.run_id
+    assert again.metrics == pytest.approx(first.metrics)
+    assert (len(server.requests), len(mlflow.search_runs())) == (asked, len(before))
+    said = capsys.readouterr().err
+    assert "nothing to do" in said
+    assert "holds no judge errors (its judge has read " in said
+    assert "6 OTHER" in said
+    mlflow_mcq.regrade(first.run_id, judged_by(server), only=["OTHER", "errors"])
+    assert "6 of 12 rows are read again (OTHER or errors" in capsys.readouterr().err
+
+
 def test_another_judge_reads_all_rows(
     store: Path, judge_server: Callable[[Script], FakeServer]
 ) -> None:
@@ -135,6 +154,10 @@ def test_what_cannot_be_regraded_says_why(store: Path) -> None:
     judge = {"model": "m", "base_url": "http://127.0.0.1:9/v1"}
     with pytest.raises(DataError, match=r"holds no mcq_generations\.parquet"):
         mlflow_mcq.regrade(run.info.run_id, judge)
+    for near in (run.info.run_id[:8], run.info.run_name):
+        MlflowClient().set_tag(run.info.run_id, "mcq.status", "finished")
+        with pytest.raises(SettingsError, match=f"no such run.*mean {run.info.run_id}.*mlflow.db"):
+            mlflow_mcq.regrade(near, judge)
     with pytest.raises(SettingsError, match="only: must be some of"):
         mlflow_mcq.regrade(run.info.run_id, judge, only="wrong")
     with pytest.raises(JudgeNotConfigured):

@@ -33,6 +33,7 @@ EXPECTED = [(r["question"], tuple(r["options"]), r["answer"]) for r in ROWS]  # 
     "data",
     [
         pytest.param(ROWS, id="list of dicts"),
+        pytest.param({n: [row[n] for row in ROWS] for n in ROWS[0]}, id="dict of columns"),
         pytest.param(pd.DataFrame(ROWS), id="DataFrame"),
         pytest.param(Dataset.from_list(ROWS), id="Dataset"),
         pytest.param(DatasetDict({"test": Dataset.from_list(ROWS)}), id="one split"),
@@ -119,7 +120,17 @@ def test_rows_kept_under_a_name_beside_a_remark(tmp_path: Path) -> None:
     assert ids(load_data(path)) == EXPECTED
 
 
-@pytest.mark.parametrize("data", [3, {"question": "q?"}, ["a", "b"]])
-def test_what_holds_no_items_is_refused(data: object) -> None:
-    with pytest.raises(DataError, match="must be"):
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        pytest.param(3, "must be", id="number"),
+        pytest.param(["a", "b"], "must be", id="texts"),
+        pytest.param(ROWS[0], r"One item is a list of one: \[item\]", id="one item"),
+        pytest.param({"question": ["a?"], "options": ["x", "y"]}, "one length.*'options': 2",
+                     id="columns of two lengths"),
+        pytest.param({}, "holds no rows", id="empty dict"),
+    ],
+)  # fmt: skip
+def test_what_holds_no_items_is_refused(data: object, said: str) -> None:
+    with pytest.raises(DataError, match=said):
         load_data(data)

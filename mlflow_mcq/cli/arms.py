@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import click
 
-from mlflow_mcq.cli.options import judge_of, judge_options, options
+from mlflow_mcq.cli.compared import comparison_data, gate, share_of
+from mlflow_mcq.cli.options import GATES, judge_of, judge_options, options
 from mlflow_mcq.cli.said import Outcome, spoken
 from mlflow_mcq.errors import SettingsError
 
@@ -22,7 +23,7 @@ _COMPARED = {
     "baseline": "Run id or name of the arm to compare with; the first one if left out.",
     "force": "yes: compare arms of different judges, marked as such.",
     "trace-rows": "Rows of each arm to log as traces; 0 for none.",
-    "fail-if-worse": "Exit with 1 if an arm loses more accuracy than this, beyond chance.",
+    **GATES,
 }
 
 
@@ -39,9 +40,9 @@ def compare(run_ids: tuple[str, ...], runs: str, **given: str) -> Outcome:
     """
     from mlflow_mcq.comparison.compare import TRACE_ROWS
     from mlflow_mcq.comparison.compare import compare as compare_arms
-    from mlflow_mcq.comparison.gate import fail_if_worse
     from mlflow_mcq.terminal import show_comparison
 
+    loss = share_of(given["fail_if_worse"])
     named = [*run_ids, *filter(None, runs.split(","))]
     found = compare_arms(
         [run.strip() for run in named] or None,
@@ -49,32 +50,16 @@ def compare(run_ids: tuple[str, ...], runs: str, **given: str) -> Outcome:
         filter=given["filter"],
         baseline=given["baseline"] or None,
         force=_yes(given["force"]),
-        trace_rows=_number(given["trace_rows"], "trace-rows", int, TRACE_ROWS),
+        trace_rows=_number(given["trace_rows"], "--trace-rows", int, TRACE_ROWS),
     )
-    loss = given["fail_if_worse"]
-    code, said = _gate(found, loss, fail_if_worse) if loss else (0, "")
+    code, said = gate(found, loss)
 
     def show() -> None:
         show_comparison(found)
         if said:
             click.echo(f"error: {said}", err=True)
 
-    data = {
-        "run_id": found.run_id, "baseline": found.baseline, "headlines": {**found.headlines},
-        "alarms": {arm: list(fired) for arm, fired in found.alarms.items()},
-        "metrics": {**found.metrics}, "failed": said,
-    }  # fmt: skip
-    return Outcome(data, show, code)
-
-
-def _gate(found: Any, by: str, fail_if_worse: Callable[..., Any]) -> tuple[int, str]:
-    from mlflow.exceptions import MlflowException
-
-    try:
-        fail_if_worse(found, _number(by, "fail-if-worse", float, 0.0))
-    except MlflowException as error:
-        return 1, str(error)
-    return 0, ""
+    return Outcome({**comparison_data(found), "failed": said}, show, code)
 
 
 @click.command()
@@ -94,7 +79,9 @@ def regrade(run_id: str, only: str, **given: str) -> Outcome:
     from mlflow_mcq.terminal import show_results
 
     result = read_again(run_id, judge_of(given), only=only or "all")
-    arm = ArmResult.of_run(result.run_id, result.metrics, "regraded")
+    # Where there was nothing to read the run is the old one.
+    name = "as it was" if result.run_id == run_id else "regraded"
+    arm = ArmResult.of_run(result.run_id, result.metrics, name)
     data = {"run_id": arm.run_id, "alarms": arm.alarms, "metrics": {**arm.metrics}}
     return Outcome(data, lambda: show_results([arm]))
 
@@ -123,7 +110,7 @@ def ui_hint() -> Outcome:
 def _yes(text: str) -> bool:
     words = {"": False, "no": False, "false": False, "yes": True, "true": True}
     if text.lower() not in words:
-        raise SettingsError("force", "must be yes or no", text)
+        raise SettingsError("--force", "must be yes or no", text)
     return words[text.lower()]
 
 

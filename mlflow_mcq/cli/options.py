@@ -10,6 +10,7 @@ import click
 from mlflow_mcq.errors import SettingsError
 
 __all__ = [
+    "GATES",
     "OVERRIDES",
     "columns_of",
     "judge_of",
@@ -26,6 +27,8 @@ _JUDGE = {
     "judge-url": 'OpenAI-compatible server of the judge, or "local".',
     "judge-key-env": "Name of the environment variable that holds the judge's key.",
 }
+
+GATES = {"fail-if-worse": "Exit with 1 if an arm loses more accuracy than this, beyond chance."}
 
 OVERRIDES = {
     "model": "Model of every arm: demo:smollm2, a folder, a hub name or a models:/ URI.",

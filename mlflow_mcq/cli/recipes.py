@@ -10,7 +10,8 @@ from typing import Any
 
 import click
 
-from mlflow_mcq.cli.options import over_the_recipe
+from mlflow_mcq.cli.compared import GATE, comparison_data, gate, share_of
+from mlflow_mcq.cli.options import GATES, options, over_the_recipe
 from mlflow_mcq.cli.said import Outcome, spoken
 from mlflow_mcq.errors import SettingsError
 from mlflow_mcq.nearest import known_names
@@ -50,32 +51,62 @@ def found(recipe: str) -> str:
     "--num-processes", default="", metavar="N",
     help="Processes that generate: a number, or auto for one on each GPU.",
 )  # fmt: skip
+@options(GATES)
 @spoken
-def run(recipe: str, num_processes: str, **given: str) -> Outcome:
+def run(recipe: str, num_processes: str, fail_if_worse: str, **given: str) -> Outcome:
     """Run every arm of RECIPE: a YAML file, or the name of a shipped recipe.
 
     \b
     mlflow-mcq run demo --limit 6
     mlflow-mcq run my.yaml --judge-model gpt-4.1-mini \\
         --judge-url https://api.openai.com/v1 --judge-key-env OPENAI_API_KEY
+    mlflow-mcq run my.yaml --fail-if-worse 0.02
     """
     from mlflow_mcq.launch import launch_generation, number_of_processes
     from mlflow_mcq.ranks import launched_ranks
-    from mlflow_mcq.recipe import load_recipe, run_recipe
+    from mlflow_mcq.recipe import load_recipe, measure_recipe
     from mlflow_mcq.terminal import show_results
 
     path, n_processes = found(recipe), number_of_processes(num_processes)
+    loss = share_of(fail_if_worse)
+    if loss is not None:
+        _refuse_uncompared(path, given)
     if n_processes > 1:
         load_recipe(path, given)  # refused once, and not by every process
         launch_generation(path, given, n_processes)
     elif launched_ranks() > 1 and not _make_rows(path, given)[1]:
         return Outcome(None, lambda: None)  # grading and MLflow are the main process's
-    results = run_recipe(path, given)
-    data = [
+    done = measure_recipe(path, given)
+    code, said = gate(done.comparison, loss, done.not_compared)
+    arms = [
         {"arm": one.name, "run_id": one.run_id, "alarms": one.alarms, "metrics": {**one.metrics}}
-        for one in results
+        for one in done.arms
     ]
-    return Outcome(data, lambda: show_results(results))
+    compared = None if done.comparison is None else comparison_data(done.comparison)
+    data = {
+        "arms": arms, "comparison": compared, "not_compared": done.not_compared, "failed": said,
+    }  # fmt: skip
+
+    def show() -> None:
+        show_results(done.arms)
+        if said:
+            click.echo(f"error: {said}", err=True)
+
+    return Outcome(data, show, code)
+
+
+def _refuse_uncompared(path: str, given: dict[str, str]) -> None:
+    """Refuse a gate over arms that will not be compared, before hours of work."""
+    from mlflow_mcq.recipe import load_recipe, no_comparison
+
+    recipe = load_recipe(path, given)
+    # Which arms a recipe reads again is only known when they are looked up.
+    why = no_comparison(recipe, 2 if recipe.regrade else len(recipe.arms))
+    if why:
+        raise SettingsError(
+            GATE, f"has nothing to hold against each other: {why}",
+            possible="Leave it out, or run several arms and compare them.",
+        )  # fmt: skip
 
 
 @click.command()

@@ -33,7 +33,8 @@ def cli() -> None:
     mlflow-mcq ui-hint                    where to look
 
     Exit codes: 0 success; 1 a failed evaluation, a gate, an unreliable judge or faults in
-    items; 2 unusable arguments or data; 130 interrupted. Completion in bash:
+    items; 2 arguments, data, a model or a judge that cannot be used; 130 interrupted.
+    Completion in bash:
     eval "$(_MLFLOW_MCQ_COMPLETE=bash_source mlflow-mcq)", and so in zsh and fish.
     """
 

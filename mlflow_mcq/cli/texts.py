@@ -97,8 +97,9 @@ def exam(cache_dir: str, **given: str) -> Outcome:
         raise JudgeNotConfigured
     report = examine_judge(judge, cache_dir=cache_dir or None)
     numbers = report.numbers()
-    lines = [f"{name:<28}{value:8.3f}" for name, value in numbers.items()]
-    lines += [f"{name:<28}       -  {why}" for name, why in report.undefined().items()]
+    wide = max(map(len, (*numbers, *report.undefined())))
+    lines = [f"{name:<{wide}}{value:8.3f}" for name, value in numbers.items()]
+    lines += [f"{name:<{wide}}       -  {why}" for name, why in report.undefined().items()]
     lines += ["reliable" if report.reliable else "NOT RELIABLE: " + "; ".join(report.shortfalls)]
     data = {
         "reliable": report.reliable, "shortfalls": list(report.shortfalls), "numbers": numbers,

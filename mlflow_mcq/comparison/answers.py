@@ -33,7 +33,7 @@ def headline(one: Contrast) -> str:
     """The comparison in one line: which arm, by how much, and whether to believe it."""
     shift, p = one.shift, one.settled.p_holm
     names = f"{one.treatment.name} against {one.baseline.name}"
-    said = f"{names}: accuracy {points(shift)}, {_p(p)}"
+    said = f"{names}: accuracy {points(shift)}, {_p(p)}, read by {one.grader}"
     if not _real(one):
         return said + ": no difference shown."
     better = "better" if (shift.value or 0.0) > 0 else "worse"

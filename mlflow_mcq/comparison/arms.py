@@ -9,12 +9,12 @@ from typing import Any
 
 import pandas as pd
 from mlflow import MlflowClient
-from mlflow.exceptions import MlflowException
 
 from mlflow_mcq.diagnostics.arm import Alarm
 from mlflow_mcq.diagnostics.pair import ArmFacts
 from mlflow_mcq.errors import DataError, SettingsError
 from mlflow_mcq.graders.belief import by_belief
+from mlflow_mcq.named_run import experiment_named, run_named
 from mlflow_mcq.statistics.pairing import with_order
 from mlflow_mcq.stored_run import stored_json, stored_table
 
@@ -84,7 +84,12 @@ def find_arms(
         DataError: A run holds no graded rows.
     """
     if (runs is None) == (experiment is None):
-        raise SettingsError("compare", "takes either runs or an experiment", runs or experiment)
+        raise SettingsError(
+            "compare",
+            "takes either runs or an experiment",
+            "neither" if runs is None else "both",
+            "Name two or more runs by their ids, or an experiment whose arms are meant.",
+        )
     found = [_run(one) for one in runs] if runs is not None else _search(str(experiment), filter)
     ids = [run.info.run_id for run in found]
     if len(set(ids)) < 2 or len(set(ids)) < len(ids):
@@ -110,22 +115,13 @@ def _run(one: Any) -> Any:
     run_id = run_id or getattr(getattr(one, "info", None), "run_id", None)
     if not run_id:
         raise SettingsError("runs", "must be run ids or results of evaluate", one)
-    try:
-        return MlflowClient().get_run(run_id)
-    except MlflowException as error:
-        raise SettingsError("runs", f"run {run_id!r} cannot be read ({error})") from None
+    return run_named(run_id, "runs")
 
 
 def _search(experiment: str, filter: str) -> list[Any]:
-    client = MlflowClient()
-    found = client.get_experiment_by_name(experiment)
-    if found is None:
-        try:
-            found = client.get_experiment(experiment)
-        except MlflowException:
-            raise SettingsError("experiment", "is not known to MLflow", experiment) from None
+    found = experiment_named(experiment)
     finished = "tags.`mcq.status` = 'finished'"
-    runs = client.search_runs(
+    runs = MlflowClient().search_runs(
         [found.experiment_id],
         f"{finished} and {filter}" if filter else finished,
         max_results=_MOST_ARMS,

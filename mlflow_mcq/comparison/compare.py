@@ -23,6 +23,7 @@ from mlflow_mcq.comparison.notes import arm_note, comparison_note
 from mlflow_mcq.comparison.page import PageData, render_page
 from mlflow_mcq.comparison.traces import log_traces
 from mlflow_mcq.errors import SettingsError
+from mlflow_mcq.keywords import known_keywords
 from mlflow_mcq.run_note import NOTE, with_section
 from mlflow_mcq.tracking import RunLog, capped, legal_names, run_beside
 
@@ -44,6 +45,9 @@ class Comparison:
         baseline: Name of the arm compared with.
         headlines: One line an arm.
         alarms: Names of the rules that fired over two arms, by arm.
+        alarms_of_arms: Names of those that had fired in an arm itself, by arm; the baseline's,
+            too.
+        read_by: The grader whose reading the headlines and metrics are.
         tables: As they are logged, without the prefix ``mcq_``.
         metrics: Numbers as they are logged.
     """
@@ -52,6 +56,8 @@ class Comparison:
     baseline: str
     headlines: Mapping[str, str]
     alarms: Mapping[str, tuple[str, ...]]
+    alarms_of_arms: Mapping[str, tuple[str, ...]]
+    read_by: str
     tables: Mapping[str, pd.DataFrame] = field(repr=False)
     metrics: Mapping[str, float] = field(repr=False)
 
@@ -61,6 +67,7 @@ class Comparison:
         return EvaluationResult(metrics=dict(self.metrics), artifacts={}, run_id=self.run_id)
 
 
+@known_keywords
 def compare(
     runs: Sequence[Any] | None = None,
     *,
@@ -191,6 +198,8 @@ def _record(
         arms[0].name,
         {one.treatment.name: headline(one) for one in found},
         {one.treatment.name: tuple(alarm.name for alarm in one.alarms) for one in found},
+        {arm.name: tuple(alarm.name for alarm in arm.alarms) for arm in arms},
+        found[0].grader,
         tables,
         metrics,
     )

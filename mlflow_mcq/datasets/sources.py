@@ -23,7 +23,8 @@ def load_data(data: Any, split: str | None = None) -> pd.DataFrame:
     Args:
         data: A path (.jsonl, .json, .csv, .parquet), ``hf:owner/name[:config][@revision]``,
             a built set (see `mlflow_mcq.datasets.built`), a DataFrame, a list of dicts, a
-            `datasets.Dataset` or `DatasetDict`, or an MLflow data set.
+            dict of columns (lists of one length), a `datasets.Dataset` or `DatasetDict`, or an
+            MLflow data set.
         split: The split to take, of a hub data set or by a column ``split``.
 
     Returns:
@@ -51,6 +52,8 @@ def load_data(data: Any, split: str | None = None) -> pd.DataFrame:
         return frame_from_dataset(data, "data", split)
     if isinstance(data, dict) and data and all(hasattr(v, "column_names") for v in data.values()):
         return frame_from_dataset(data, "data", split)
+    if isinstance(data, Mapping) and not data:
+        raise DataError("data", "holds no rows", data)
     if isinstance(data, Mapping) and all(
         v is None or isinstance(v, Mapping) for v in data.values()
     ):
@@ -70,10 +73,24 @@ def _table(data: Any) -> pd.DataFrame:
         return as_frame(data.to_evaluation_dataset().features_data)
     if isinstance(data, Sequence) and all(isinstance(row, dict) for row in data):
         return frame_of(list(data))
+    if isinstance(data, Mapping) and all(isinstance(cells, list) for cells in data.values()):
+        return _of_columns(data)
+    one = isinstance(data, Mapping) and all(isinstance(name, str) for name in data)
     raise DataError(
         "data",
-        "must be a DataFrame, a list of dicts, an MLflow dataset or a path",
+        "must be a DataFrame, a list of dicts, a dict of columns, an MLflow dataset or a path",
         type(data).__name__,
+        "One item is a list of one: [item]." if one else "",
+    )
+
+
+def _of_columns(data: Mapping[str, list[Any]]) -> pd.DataFrame:
+    """A table from a list for each column."""
+    lengths = {str(name): len(cells) for name, cells in data.items()}
+    if len(set(lengths.values())) > 1:
+        raise DataError("data", "columns of a dict must be of one length", lengths)
+    return frame_of(
+        [dict(zip(data, cells, strict=True)) for cells in zip(*data.values(), strict=True)]
     )
 
 

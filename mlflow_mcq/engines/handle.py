@@ -9,6 +9,7 @@ from mlflow_mcq.doors import Chat
 from mlflow_mcq.engines.chat_engine import ChatEngine
 from mlflow_mcq.errors import ModelError
 from mlflow_mcq.judge_settings import GATEWAY, JudgeSettings, place_of
+from mlflow_mcq.keywords import known_keywords
 from mlflow_mcq.local_settings import LocalSettings, read_local
 from mlflow_mcq.records import Decoding, Message, Query
 from mlflow_mcq.settings import Settings
@@ -168,6 +169,7 @@ def how_many(processes: int | str) -> int:
     return number_of_processes(str(processes))
 
 
+@known_keywords
 def remote_model(  # noqa: PLR0913  one argument for each setting of a server
     base_url: str,
     model: str,

@@ -7,6 +7,7 @@
 ``twinkle_config``  a configuration of Twinkle Eval read as a recipe
 ``running``         one arm in a run of its own
 ``arm_result``      what became of one arm
+``recipe_run``      what became of a whole recipe
 ``arm_rows``        the table of arms, with what only several arms can say
 ``rankings``        numbers of the comparison as a whole
 ``views``           tables by repeat and of choices, points of a temperature plot

@@ -13,6 +13,7 @@ from mlflow.entities import Expectation, Feedback
 from mlflow_mcq.errors import DataError
 from mlflow_mcq.genai.feedback import MARK, grade_from
 from mlflow_mcq.genai.row import generation_of
+from mlflow_mcq.named_run import run_named
 from mlflow_mcq.records import Generation, Grade
 from mlflow_mcq.trace_search import in_experiment
 
@@ -42,7 +43,7 @@ def stored_rows(run_id: str) -> list[StoredRow]:
     Raises:
         DataError: A row holds no options or no gold.
     """
-    run = mlflow.get_run(run_id)
+    run = run_named(run_id)
     place = in_experiment(mlflow.search_traces, run.info.experiment_id)
     traces = mlflow.search_traces(**place, run_id=run_id, return_type="list")
     found = []

@@ -31,7 +31,15 @@ from mlflow_mcq.reliability import (
     wilson,
 )
 
-__all__ = ["ExamMark", "ExamReply", "ExamReport", "Thresholds", "examine_judge", "load_exam"]
+__all__ = [
+    "ExamMark",
+    "ExamReply",
+    "ExamReport",
+    "Thresholds",
+    "examine_judge",
+    "kept_readings",
+    "load_exam",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,15 +202,23 @@ def examine_judge(
     if not asked or len({reply.id for reply in asked}) < len(asked):
         raise DataError("replies", "must be some replies with different ids", len(asked))
     digest = exam_digest(asked)
-    path = None
-    known: dict[str, ExamReading] = {}
-    if cache_dir is not None:
-        path = Path(cache_dir) / f"exam-{grader.fingerprint}-{digest}.json"
-        known = load_readings(path)
+    path = None if cache_dir is None else _path(grader, digest, cache_dir)
+    known = {} if path is None else load_readings(path)
     fresh = _sit(grader, [reply for reply in asked if reply.id not in known])
     if path is not None and fresh:
         save_readings(path, [*known.values(), *fresh.values()])
     return _report(grader, digest, asked, known | fresh, thresholds)
+
+
+def kept_readings(
+    judge: JudgeGrader, cache_dir: str, replies: Sequence[ExamReply]
+) -> dict[str, ExamReading]:
+    """What this judge has answered in this exam before, by reply; nobody is asked."""
+    return load_readings(_path(judge, exam_digest(replies), cache_dir))
+
+
+def _path(judge: JudgeGrader, digest: str, cache_dir: str) -> Path:
+    return Path(cache_dir) / f"exam-{judge.fingerprint}-{digest}.json"
 
 
 def _as_grader(judge: JudgeGrader | Chat, settings: JudgeSettings | None) -> JudgeGrader:
