@@ -27,7 +27,8 @@ from mlflow_mcq.engines.local import LocalChat
 from mlflow_mcq.engines.logged import pipeline_chat
 from mlflow_mcq.engines.pyfunc import CallableEngine, is_raw_transformers
 from mlflow_mcq.engines.stored import StoredEngine
-from mlflow_mcq.errors import DataError, ModelError, SettingsError
+from mlflow_mcq.errors import DataError, ModelError, SettingsError, StoreError
+from mlflow_mcq.given_path import home_path
 from mlflow_mcq.pipeline import data_digest
 from mlflow_mcq.records import Request
 from mlflow_mcq.settings import OF_DATA, READERS, Settings
@@ -138,13 +139,14 @@ def journal_of(engine: Engine, requests: Sequence[Request], settings: Settings) 
             possible="Leave it out, or give the model as a path, a name or a server.",
         )
     parts = _parts(engine, requests, settings)
-    return open_directory(settings.directory, parts, settings.accept_changes)
+    defaults = flat(Settings().measured)
+    return open_directory(settings.directory, parts, settings.accept_changes, defaults)
 
 
 def rows_folder(settings: Settings, name: str) -> Path | None:
     """The folder of these rows, for processes that only write there; None where there is none."""
     if settings.directory is not None:
-        return Path(settings.directory).expanduser()
+        return home_path(settings.directory, "directory", StoreError)
     return folder_of(settings.cache, name)
 
 

@@ -117,6 +117,22 @@ CASES: dict[str, tuple[type[McqError], Case, tuple[str, ...]]] = {
         lambda folder, patch: load_data("no.jsonl"),
         ("data file: does not exist; got 'no.jsonl'",),
     ),
+    "an address in place of a path": (
+        DataError,
+        lambda folder, patch: evaluate(data="file:///quiz.csv"),
+        ("data file: is an address, and only files of this machine are read; got 'file:///quiz",
+         "Give its path: /quiz.csv."),
+    ),
+    "an address of nothing": (
+        DataError,
+        lambda folder, patch: evaluate(data="file:///", limit=2),
+        ("data file: is an address, and only files of this machine are read", "Give the path of"),
+    ),
+    "a path that is too long": (
+        DataError,
+        lambda folder, patch: evaluate(data=str(folder / ("long" * 99 + ".csv")), limit=2),
+        ("data file: cannot be looked for (OSError: File name too long)",),
+    ),
     "several right options": (
         DataError,
         lambda folder, patch: grade(["A"], ["x", "y"], gold=[[0, 1]]),
@@ -137,6 +153,12 @@ CASES: dict[str, tuple[type[McqError], Case, tuple[str, ...]]] = {
         StoreError,
         lambda folder, patch: another_in_it(folder),
         ("was begun with other settings", "(model: m, now n)", "Name another directory"),
+    ),
+    "a directory in the home of nobody": (
+        StoreError,
+        lambda folder, patch: evaluate(directory="~nobody-of-this-name/rows"),
+        ("directory: begins with the home folder of a user that this machine does not know; got "
+         "'~nobody-of-this-name/rows'", "~/ for your own"),
     ),
     "no folder": (
         StoreError,

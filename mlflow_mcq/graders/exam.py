@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from mlflow_mcq.doors import Chat
 from mlflow_mcq.errors import DataError, SettingsError
+from mlflow_mcq.given_path import home_path
 from mlflow_mcq.graders.exam_cache import ExamReading, load_readings, save_readings
 from mlflow_mcq.graders.exam_reply import ExamReply, exam_digest, load_exam
 from mlflow_mcq.graders.judge import JudgeGrader
@@ -197,7 +197,8 @@ def examine_judge(
     path = None
     known: dict[str, ExamReading] = {}
     if cache_dir is not None:
-        path = Path(cache_dir) / f"exam-{grader.fingerprint}-{digest}.json"
+        home = home_path(cache_dir, "judge.cache_dir", SettingsError)
+        path = home / f"exam-{grader.fingerprint}-{digest}.json"
         known = load_readings(path)
     fresh = _sit(grader, [reply for reply in asked if reply.id not in known])
     if path is not None and fresh:
