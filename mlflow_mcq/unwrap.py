@@ -31,7 +31,7 @@ from mlflow_mcq.errors import DataError, ModelError, SettingsError, StoreError
 from mlflow_mcq.given_path import home_path
 from mlflow_mcq.pipeline import data_digest
 from mlflow_mcq.records import Request
-from mlflow_mcq.settings import OF_DATA, READERS, Settings
+from mlflow_mcq.settings import OF_DATA, READERS, Settings, read_settings
 from mlflow_mcq.store.evaluation import flat
 from mlflow_mcq.store.journal import Journal, folder_of, open_directory, open_journal
 
@@ -139,7 +139,7 @@ def journal_of(engine: Engine, requests: Sequence[Request], settings: Settings) 
             possible="Leave it out, or give the model as a path, a name or a server.",
         )
     parts = _parts(engine, requests, settings)
-    defaults = flat(Settings().measured)
+    defaults = flat(read_settings(None).measured)
     return open_directory(settings.directory, parts, settings.accept_changes, defaults)
 
 
