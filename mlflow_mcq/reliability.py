@@ -44,6 +44,9 @@ Pair = tuple[str, str]
 class Estimate:
     """A number with its interval, or the reason why there is none.
 
+    Over single rows, each of them independent: `mlflow_mcq.statistics.intervals.Measured` is
+    over items, whose orientations are not.
+
     Attributes:
         value: The estimate; None exactly when ``reason`` is set.
         low: Lower end of the 95 % interval.

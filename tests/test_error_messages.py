@@ -11,7 +11,7 @@ import pytest
 from folder_client import FolderClient
 
 import mlflow_mcq
-from mlflow_mcq import judges, plugin, tracking
+from mlflow_mcq import judges, tracking
 from mlflow_mcq.datasets.reading import read_data
 from mlflow_mcq.datasets.sources import load_data
 from mlflow_mcq.errors import (
@@ -47,7 +47,7 @@ def read(**cells: Any) -> object:
 def a_used_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> object:
     FolderClient(folder)._write("tags", {"mcq.settings": "abc"})
     monkeypatch.setattr(tracking, "MlflowClient", lambda: FolderClient(folder))
-    return plugin._refuse_used_run("7f3a")
+    return tracking.refuse_used("7f3a")
 
 
 def the_same_twice(folder: Path, monkeypatch: pytest.MonkeyPatch) -> object:

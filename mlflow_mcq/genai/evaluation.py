@@ -12,11 +12,12 @@ import mlflow
 from mlflow_mcq.engines.handle import ModelHandle
 from mlflow_mcq.errors import JudgeNotConfigured, SettingsError
 from mlflow_mcq.genai.application import as_function, check_called_by_name
-from mlflow_mcq.genai.folded import folded, refuse_used
+from mlflow_mcq.genai.folded import folded
 from mlflow_mcq.genai.readers import judge_settings
 from mlflow_mcq.genai.rotated import answered_rows, has_two_turns, rotated
 from mlflow_mcq.genai.scorer import McqScorer, scorer_of
 from mlflow_mcq.settings import read_settings
+from mlflow_mcq.tracking import refuse_used
 
 __all__ = ["bounded_workers", "genai_evaluate"]
 

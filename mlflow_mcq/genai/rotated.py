@@ -139,9 +139,8 @@ def _requests(
             "says where and by how many processes rows are made, and here MLflow has them made",
             possible="Leave it out, or use mlflow_mcq.evaluate.",
         )
-    chat = {"text": False, "messages": True, None: chat}[chosen.input_format]
     reading = read_data(load_part(data, split, chosen), chosen)
-    return requests_for(items_of(list(reading.rows)), chosen, chat=chat), chosen
+    return requests_for(items_of(list(reading.rows)), chosen, chat=chosen.as_chat(chat)), chosen
 
 
 def _told(settings: Settings) -> dict[str, Any]:
