@@ -192,7 +192,7 @@ class Plan:
     Attributes:
         graders: Who reads an arm.
         forewarn: Says before inference what will go wrong, where that is known.
-        judge: Among these readers; it may start while the model generates.
+        judge: Among these graders; it may start while the model generates.
     """
 
     graders: Callable[[Arm], list[Grader]]

@@ -1,4 +1,4 @@
-"""How far a reader can be trusted, from rows whose true label is known.
+"""How far a grader can be trusted, from rows whose true label is known.
 
 Pure functions over pairs of labels. Everything comes with an interval, and what is
 undefined has a reason and no number. No interval here shrinks to a point on a perfect

@@ -31,7 +31,7 @@ from mlflow_mcq.errors import DataError, ModelError, SettingsError, StoreError
 from mlflow_mcq.given_path import home_path
 from mlflow_mcq.pipeline import data_digest
 from mlflow_mcq.records import Request
-from mlflow_mcq.settings import OF_DATA, READERS, Settings, read_settings
+from mlflow_mcq.settings import OF_DATA, READERS, Settings, read_settings, refuse_useless
 from mlflow_mcq.store.evaluation import flat
 from mlflow_mcq.store.journal import Journal, folder_of, open_directory, open_journal
 
@@ -217,13 +217,12 @@ def stored_answers(
             )
         predictions = [row.cells[column] for row in rows]
     # Only now: who forgot the answers has not said anything about them.
-    useless = sorted(settings.model_fields_set & _MAKING)
-    if useless:
-        raise SettingsError(
-            ", ".join(useless),
-            "says how answers are made, and these are made already",
-            possible="Leave it out, or pass a model.",
-        )
+    refuse_useless(
+        settings,
+        _MAKING,
+        "says how answers are made, and these are made already",
+        "Leave it out, or pass a model.",
+    )
     if order is None and "order" in cells:
         order = "order"
     if order is not None and order not in cells:

@@ -95,7 +95,7 @@ def _arm(rows: Sequence[StoredRow], names: Sequence[str]) -> Arm:
     count(arm)
     judges = _judges(rows)
     for name in names:
-        # A row without an answer is counted with the answers, and no reader has failed on it.
+        # A row without an answer is counted with the answers, and no grader has failed on it.
         grades = tuple(r.grades[name] for r in rows if r.generation.reply.error is None)
         if not grades:
             raise DataError("predict_fn", "gave no answer to any row")

@@ -1,7 +1,7 @@
 """One row of `mlflow.genai.evaluate`: an item in one orientation, and back.
 
 MLflow hands a scorer three things and nothing else: ``inputs``, ``outputs`` and
-``expectations``. So all that a reader must know stands in the expectations::
+``expectations``. So all that a grader must know stands in the expectations::
 
     gold     index of the right option, in the order of the data
     options  texts in the order of the data
