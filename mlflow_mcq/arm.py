@@ -33,13 +33,13 @@ from mlflow_mcq.engines.stored import StoredEngine
 from mlflow_mcq.engines.vllm_chat import VllmChat
 from mlflow_mcq.errors import ModelError, SettingsError
 from mlflow_mcq.extras import exam_of, judge_numbers, parser_numbers, reader_numbers
+from mlflow_mcq.grader_tables import exam_tables, grader_tables, label_scores_frame
 from mlflow_mcq.graders import JudgeGrader, SimilarityGrader
 from mlflow_mcq.graders.early import EarlyReader
 from mlflow_mcq.injection import canary_numbers, suspected
 from mlflow_mcq.logprob import summarize_logprobs
 from mlflow_mcq.pipeline import generate, grade
 from mlflow_mcq.places import label_picks, without_places
-from mlflow_mcq.reader_tables import exam_tables, label_scores_frame, reader_tables
 from mlflow_mcq.records import Generation, Grade, Item, Request
 from mlflow_mcq.scores import LabelScores
 from mlflow_mcq.settings import Settings
@@ -260,7 +260,7 @@ def put(arm: Arm, grader: Grader, grades: tuple[Grade, ...]) -> None:
     stored = arm.generations[0].prompt.protocol == STORED
     seconds = None if stored else arm.seconds
     summary.add(reader_numbers(grader, grades, arm.items, seconds))
-    arm.tables |= reader_tables(grader, arm.items)
+    arm.tables |= grader_tables(grader, arm.items)
     summary.add(chance_numbers(frame, arm.items))
     summary.add(label_picks(grades))
     arm.summaries[grader.name] = without_places(summary, grades)

@@ -5,6 +5,7 @@ Figures are made without pyplot: its global state would leak into a user's noteb
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "MARKS", "empty_figure", "error_bars", "shade_cells"]
+__all__ = ["COLOURS", "MARKS", "empty_figure", "error_bars", "interval_line", "shade_cells"]
 
 # Okabe and Ito (2008): told apart by colour-blind readers and in grey print.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -49,6 +50,31 @@ def error_bars(values: pd.Series, low: pd.Series, high: pd.Series) -> list[pd.Se
     bottom, top = (end.astype(float).fillna(value) for end in (low, high))
     # An interval that is clipped to [0, 1] may end on the wrong side by a rounding error.
     return [(value - bottom).clip(lower=0), (top - value).clip(lower=0)]
+
+
+def interval_line(
+    axes: Axes, at: pd.Series, numbers: Sequence[pd.Series], place: int, name: str
+) -> None:
+    """One line of points with their intervals.
+
+    Args:
+        axes: Drawn on.
+        at: Where the points stand.
+        numbers: Their values, lower and upper ends.
+        place: Of the line among all, from 0: its colour and mark.
+        name: In the legend.
+    """
+    values, low, high = numbers
+    axes.errorbar(
+        at.astype(float),
+        values.astype(float),
+        yerr=error_bars(values, low, high),
+        color=COLOURS[place % len(COLOURS)],
+        marker=MARKS[place % len(MARKS)],
+        linewidth=2,
+        capsize=3,
+        label=name,
+    )
 
 
 def shade_cells(axes: Axes, counts: Any) -> None:

@@ -106,10 +106,10 @@ def all_nonsense(items: Iterable[Item]) -> bool:
 
 
 def chance_said(values: Mapping[str, float]) -> list[str]:
-    """A line for each reader: how right it was on nonsense, and what guessing comes to.
+    """A line for each grader: how right it was on nonsense, and what guessing comes to.
 
     Args:
-        values: Numbers by their logged names; readers without a band get no line.
+        values: Numbers by their logged names; graders without a band get no line.
 
     Example:
         >>> band = {"judge/chance_low": 0.215, "judge/chance_high": 0.286}

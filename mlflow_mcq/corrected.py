@@ -53,6 +53,9 @@ _ROUNDING = 1e-12
 class Corrected:
     """An accuracy with its interval, or the reason why there is none.
 
+    More than a `mlflow_mcq.statistics.intervals.Measured`: how a judge's errors were taken out,
+    from how many rows, and whether that left [0, 1]. A reason may stand beside a number.
+
     Attributes:
         estimate: Fraction in [0, 1]; None where undefined.
         low: Lower end of the interval; None where there is no interval.

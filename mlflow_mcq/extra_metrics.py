@@ -8,7 +8,7 @@ extra_metrics=[extra_metrics.accuracy(options="options")])``. Our own evaluators
 ``mcq_accuracy``              CORRECT / read rows; OTHER counts as not correct
 ``mcq_accuracy_decided``      CORRECT / (CORRECT + INCORRECT)
 ``mcq_other_rate``            OTHER / read rows
-``mcq_unread_rate``           rows that the reader could not read / all rows: the strict
+``mcq_unread_rate``           rows that the grader could not read / all rows: the strict
                               rule abstains, a judge failed; they are in nothing else
 ============================  ========================================================
 
@@ -30,14 +30,14 @@ from mlflow.models import make_metric
 from mlflow_mcq.datasets.frame import read_rows
 from mlflow_mcq.doors import Grader
 from mlflow_mcq.errors import SettingsError
-from mlflow_mcq.genai.readers import judge_settings, regex_name
+from mlflow_mcq.genai.graders import judge_settings, regex_name
 from mlflow_mcq.graders.plain import PlainGrade, grade
 from mlflow_mcq.records import Item, Verdict
 from mlflow_mcq.settings import Columns
 
 __all__ = ["accuracy", "accuracy_decided", "all_metrics", "other_rate", "unread_rate"]
 
-Reader = str | Mapping[str, Any]
+GraderName = str | Mapping[str, Any]
 """``strict``, the name of a regex, or the settings of a judge."""
 
 _TAKEN = ("predictions", "targets", "metrics")
@@ -46,7 +46,7 @@ _MOST_REMEMBERED = 200_000
 
 def accuracy(
     options: str | Sequence[str],
-    reader: Reader = "regex_bounded",
+    grader: GraderName = "regex_bounded",
     *,
     question: str | None = None,
     order: str | None = None,
@@ -56,7 +56,7 @@ def accuracy(
 
     Args:
         options: Column of the options (lists, or JSON text), or the columns A, B, C, ...
-        reader: ``strict``; a regex, ``bounded`` or ``regex_bounded``; or a judge,
+        grader: ``strict``; a regex, ``bounded`` or ``regex_bounded``; or a judge,
             ``{"model": ..., "base_url": ..., "api_key_env": ...}``, which reads each row once
             however many metrics there are.
         question: Column of the question; a judge must have it.
@@ -65,49 +65,51 @@ def accuracy(
         name: Of the metric. Two of one kind need two names, or MLflow keeps the last.
 
     Raises:
-        SettingsError: The reader is not known, a column cannot be a parameter of a metric,
+        SettingsError: The grader is not known, a column cannot be a parameter of a metric,
             or a judge has no question.
     """
-    return _metric(name, _correct, (options, question, order), reader)
+    return _metric(name, _correct, (options, question, order), grader)
 
 
 def accuracy_decided(
     options: str | Sequence[str],
-    reader: Reader = "regex_bounded",
+    grader: GraderName = "regex_bounded",
     *,
     question: str | None = None,
     order: str | None = None,
     name: str = "mcq_accuracy_decided",
 ) -> Any:
     """Right answers among the answers with a verdict other than OTHER. As `accuracy`."""
-    return _metric(name, _correct_decided, (options, question, order), reader)
+    return _metric(name, _correct_decided, (options, question, order), grader)
 
 
 def other_rate(
     options: str | Sequence[str],
-    reader: Reader = "regex_bounded",
+    grader: GraderName = "regex_bounded",
     *,
     question: str | None = None,
     order: str | None = None,
     name: str = "mcq_other_rate",
 ) -> Any:
     """Answers that name no single option, among those that were read. As `accuracy`."""
-    return _metric(name, _other, (options, question, order), reader, greater=False)
+    return _metric(name, _other, (options, question, order), grader, greater=False)
 
 
 def unread_rate(
     options: str | Sequence[str],
-    reader: Reader = "regex_bounded",
+    grader: GraderName = "regex_bounded",
     *,
     question: str | None = None,
     order: str | None = None,
     name: str = "mcq_unread_rate",
 ) -> Any:
-    """Rows that the reader could not read, among all. As `accuracy`."""
-    return _metric(name, _unread, (options, question, order), reader, greater=False)
+    """Rows that the grader could not read, among all. As `accuracy`."""
+    return _metric(name, _unread, (options, question, order), grader, greater=False)
 
 
-def all_metrics(options: str | Sequence[str], reader: Reader = "regex_bounded", **more: Any) -> Any:
+def all_metrics(
+    options: str | Sequence[str], grader: GraderName = "regex_bounded", **more: Any
+) -> Any:
     """The four of them, under their usual names.
 
     Example:
@@ -115,7 +117,7 @@ def all_metrics(options: str | Sequence[str], reader: Reader = "regex_bounded", 
         ['mcq_accuracy', 'mcq_accuracy_decided', 'mcq_other_rate', 'mcq_unread_rate']
     """
     makers = (accuracy, accuracy_decided, other_rate, unread_rate)
-    return [make(options, reader, **more) for make in makers]
+    return [make(options, grader, **more) for make in makers]
 
 
 _Score = Callable[[PlainGrade], float | None]
@@ -139,13 +141,13 @@ def _unread(one: PlainGrade) -> float | None:
 
 
 def _metric(
-    name: str, score: _Score, columns: _Columns, reader: Reader, greater: bool = True
+    name: str, score: _Score, columns: _Columns, grader: GraderName, greater: bool = True
 ) -> Any:
     options, question, order = columns
     names = [options] if isinstance(options, str) else list(options)
     used = [*names, *(one for one in (question, order) if one is not None)]
     _check_columns(used)
-    reading = _reading(reader, question)
+    reading = _reading(grader, question)
 
     def eval_fn(predictions: Any, targets: Any, *cells: Any) -> MetricValue:
         held = dict(zip(used, cells, strict=True))
@@ -190,7 +192,7 @@ def _items(options: Any, targets: Any, questions: Any) -> list[Item]:
 
 
 class _Reading:
-    """One reader, and what it has read: four metrics of one judge must not cost four calls."""
+    """One grader, and what it has read: four metrics of one judge must not cost four calls."""
 
     def __init__(self, grader: str | Grader) -> None:
         self._grader = grader
@@ -221,12 +223,12 @@ class _Reading:
         )
 
 
-def _reading(reader: Reader, question: str | None) -> _Reading:
-    if isinstance(reader, str):
-        return _by_name("strict" if reader == "strict" else regex_name(reader))
+def _reading(grader: GraderName, question: str | None) -> _Reading:
+    if isinstance(grader, str):
+        return _by_name("strict" if grader == "strict" else regex_name(grader))
     if question is None:
         raise SettingsError("question", "a judge must know what was asked: name its column")
-    told = judge_settings(reader).model_dump(mode="json", exclude_unset=True)
+    told = judge_settings(grader).model_dump(mode="json", exclude_unset=True)
     return _by_judge(json.dumps(told, sort_keys=True))
 
 

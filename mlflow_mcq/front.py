@@ -15,8 +15,9 @@ from mlflow_mcq.datasets.part import part_of
 from mlflow_mcq.datasets.reading import check_layout
 from mlflow_mcq.datasets.streaming import load_part
 from mlflow_mcq.engines.handle import loaded_model, local_model
-from mlflow_mcq.errors import JudgeNotConfigured, ModelError, SettingsError
+from mlflow_mcq.errors import JudgeNotConfigured, ModelError, SettingsError, StoreError
 from mlflow_mcq.file_dataset import FilePart, as_dataset
+from mlflow_mcq.given_path import home_path
 from mlflow_mcq.judge_settings import JudgeSettings
 from mlflow_mcq.local_settings import LocalSettings, read_local
 from mlflow_mcq.nearest import known_names
@@ -136,6 +137,7 @@ def checked_settings(config: Mapping[str, Any], evaluators: Sequence[str]) -> Se
     Raises:
         JudgeNotConfigured: A judge is needed, and none is named.
         SettingsError: An evaluator is not ours, or a setting is not usable.
+        StoreError: A folder for rows is in the home of nobody.
     """
     unknown = [name for name in evaluators if name not in EVALUATORS]
     if not evaluators or unknown:
@@ -143,6 +145,9 @@ def checked_settings(config: Mapping[str, Any], evaluators: Sequence[str]) -> Se
         raise SettingsError("evaluators", "must be some of ours", list(evaluators), known)
     settings = read_settings(config, evaluators[0])
     check_layout(settings.layout)
+    # Here, since they are opened only once the weights are loaded.
+    home_path(settings.cache, "cache", StoreError)
+    home_path(settings.directory or "", "directory", StoreError)
     if "mcq_judge" in evaluators and settings.judge is None:
         raise JudgeNotConfigured
     for name in evaluators:
@@ -183,7 +188,7 @@ def usable_model(model: Any, settings: Settings | None = None) -> Any:
     if isinstance(model, (Mapping, LocalSettings)):
         return loaded_model(read_local(model), settings)
     if isinstance(model, str) and not re.match(r"[a-z0-9_+-]+:/", model):
-        return loaded_model(LocalSettings(path=model), settings)
+        return loaded_model(read_local({"path": model}), settings)
     if isinstance(model, str) and model.partition(":/")[0] in _PROVIDERS:
         # MLflow takes such names for judges, and would look for an artifact repository here.
         raise ModelError(

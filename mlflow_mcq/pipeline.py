@@ -21,6 +21,7 @@ from mlflow_mcq.errors import ModelError
 from mlflow_mcq.orientations import plan_for
 from mlflow_mcq.protocols import Protocol, few_shot, prompt_family
 from mlflow_mcq.records import Generation, Grade, Item, Reply, Request
+from mlflow_mcq.roll_call import roll_call
 from mlflow_mcq.settings import Settings
 
 __all__ = ["data_digest", "family_for", "generate", "grade", "opened", "requests_for"]
@@ -162,19 +163,9 @@ def _answers(
     settings: Settings,
     show: Callable[[Generation], None] | None = None,
 ) -> tuple[Generation, ...]:
-    answers = engine.generate(requests, settings.decoding)
-    shown = _watched(answers, len(requests), "generating")
-    done: dict[tuple[str, str, int, int], Generation] = {}
-    for generation in shown:
-        if generation.key in done:
-            raise ModelError("engine", "answered one row twice", generation.key)
-        done[generation.key] = generation
-        if show is not None:
-            show(generation)
-    lost = [request.key for request in requests if request.key not in done]
-    if lost:
-        raise ModelError("engine", f"lost {len(lost)} of {len(requests)} rows", lost[:5])
-    return tuple(done[request.key] for request in requests)
+    made = _watched(engine.generate(requests, settings.decoding), len(requests), "generating")
+    pairs = ((one.key, one) for one in made)
+    return roll_call(pairs, [one.key for one in requests], ("engine", "answered"), show)
 
 
 def grade(grader: Grader, generations: Sequence[Generation]) -> tuple[Grade, ...]:
@@ -186,15 +177,10 @@ def grade(grader: Grader, generations: Sequence[Generation]) -> tuple[Grade, ...
     Raises:
         ModelError: The grader lost or doubled a row.
     """
-    done: dict[tuple[str, str, int, int], Grade] = {}
-    for one in _watched(grader.grade(generations), len(generations), f"reading ({grader.name})"):
-        if one.generation.key in done:
-            raise ModelError(f"grader {grader.name!r}", "graded one row twice", one.generation.key)
-        done[one.generation.key] = one
-    if len(done) != len(generations):
-        lost = [g.key for g in generations if g.key not in done]
-        raise ModelError(f"grader {grader.name!r}", f"lost {len(lost)} rows", lost[:5])
-    return tuple(done[generation.key] for generation in generations)
+    made = _watched(grader.grade(generations), len(generations), f"reading ({grader.name})")
+    pairs = ((one.generation.key, one) for one in made)
+    asked = [one.key for one in generations]
+    return roll_call(pairs, asked, (f"grader {grader.name!r}", "graded"))
 
 
 def data_digest(items: Iterable[Item]) -> str:

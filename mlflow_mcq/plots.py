@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from mlflow_mcq.canvas import COLOURS, MARKS, empty_figure, error_bars, shade_cells
+from mlflow_mcq.canvas import COLOURS, MARKS, empty_figure, interval_line, shade_cells
 from mlflow_mcq.orientations import letters_for
 
 if TYPE_CHECKING:
@@ -112,7 +112,8 @@ def temperature_figure(table: pd.DataFrame, title: str) -> Figure:
     for axes, variant in zip(panels, variants, strict=False):
         for place, model in enumerate(models):
             line = known[(known["variant"] == variant) & (known["model"] == model)]
-            _temperature_line(axes, line, place, str(model))
+            numbers = [line["accuracy"], line["low"], line["high"]]
+            interval_line(axes, line["temperature"], numbers, place, str(model))
         axes.set_title(str(variant), fontsize=10)
     for axes in panels:
         axes.set_ylim(-0.02, 1.02)
@@ -123,16 +124,3 @@ def temperature_figure(table: pd.DataFrame, title: str) -> Figure:
         panels[-1].legend(frameon=False)
     figure.suptitle(title, fontsize=11)
     return figure
-
-
-def _temperature_line(axes: Axes, line: pd.DataFrame, place: int, name: str) -> None:
-    axes.errorbar(
-        line["temperature"].astype(float),
-        line["accuracy"].astype(float),
-        yerr=error_bars(line["accuracy"], line["low"], line["high"]),
-        color=COLOURS[place % len(COLOURS)],
-        marker=MARKS[place % len(MARKS)],
-        linewidth=2,
-        capsize=3,
-        label=name,
-    )

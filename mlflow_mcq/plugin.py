@@ -23,10 +23,11 @@ from mlflow_mcq.settings import Settings, check_reads_sets, read_settings
 
 if TYPE_CHECKING:
     from mlflow_mcq.arm import Arm
+    from mlflow_mcq.datasets.frame import Row
     from mlflow_mcq.doors import Engine, Grader
     from mlflow_mcq.graders.early import EarlyReader
     from mlflow_mcq.graders.judge import JudgeGrader
-    from mlflow_mcq.records import Item
+    from mlflow_mcq.records import Item, Request
     from mlflow_mcq.store.journal import Journal
 
 __all__ = [
@@ -191,7 +192,7 @@ class Plan:
     Attributes:
         graders: Who reads an arm.
         forewarn: Says before inference what will go wrong, where that is known.
-        judge: Among these readers; it may start while the model generates.
+        judge: Among these graders; it may start while the model generates.
     """
 
     graders: Callable[[Arm], list[Grader]]
@@ -222,6 +223,8 @@ class _Arms:
 
     def arm_of(self, call: _Call, settings: Settings) -> Arm:
         """The arm of this call: measured already, or measured now."""
+        from mlflow_mcq.tracking import refuse_used
+
         place, key = id(call.dataset), (call.run_id, id(call.model), call.predictions)
         held = self._held.get(place)
         if held is not None and held[0] == key:
@@ -231,7 +234,7 @@ class _Arms:
 
                 say_late(call.plan.judge)
             return held[1]
-        _refuse_used_run(call.run_id)
+        refuse_used(call.run_id)
         arm = _measure(call, settings)
         if held is None:
             weakref.finalize(call.dataset, self._end, place)
@@ -266,52 +269,22 @@ class _Arms:
 _ARMS = _Arms()
 
 
-def _refuse_used_run(run_id: str) -> None:
-    """One run holds one arm.
-
-    MLflow cannot take a number back: what the second evaluation leaves undefined, or
-    has fewer orientations for, would stand there as the first one left it.
-    """
-    from mlflow_mcq.tracking import RunLog
-
-    if RunLog(run_id).tag("mcq.settings") is not None:
-        raise RunInUse(
-            f"run {run_id}",
-            "holds an evaluation already, and a run is one arm",
-            possible="Evaluate in a run of its own: mlflow.start_run(), with nested=True "
-            "inside another run.",
-        )
-
-
 def _measure(call: _Call, settings: Settings) -> Arm:
     from mlflow.utils.logging_utils import eprint
 
     from mlflow_mcq.arm import measure
     from mlflow_mcq.data_report import describe
-    from mlflow_mcq.datasets.frame import as_frame, items_of
-    from mlflow_mcq.datasets.human_label import refuse_human_labels
+    from mlflow_mcq.datasets.frame import as_frame
     from mlflow_mcq.datasets.reading import read_data
     from mlflow_mcq.engines.pyfunc import CallableEngine
-    from mlflow_mcq.pipeline import requests_for
     from mlflow_mcq.tracking import quiet
-    from mlflow_mcq.unwrap import engine_of, kept, speaks_chat, stored_answers
+    from mlflow_mcq.unwrap import kept
 
     dataset = call.dataset
     named = getattr(dataset, "_targets_name", None)
     reading = read_data(as_frame(dataset.features_data), settings, dataset.labels_data, named)
     eprint(reading.said)  # before the hours of generation, not after
-    rows = list(reading.rows)
-    if call.model is None:
-        given = dataset.predictions_data
-        texts = None if given is None else [given[row.position] for row in rows]
-        engine, answers = stored_answers(rows, texts, settings)
-        requests = [answer.request for answer in answers]
-    else:
-        refuse_human_labels(rows, settings.columns)
-        engine = engine_of(call.model, settings, call.predictions)
-        items = items_of(rows)
-        call.plan.forewarn(engine, items)
-        requests = requests_for(items, settings, chat=speaks_chat(engine, settings))
+    engine, requests = _asked(call, list(reading.rows), settings)
     engine, journal = kept(engine, requests, settings)
     # A user's own model keeps its traces.
     silence = nullcontext() if isinstance(engine, CallableEngine) else quiet()
@@ -326,6 +299,25 @@ def _measure(call: _Call, settings: Settings) -> Arm:
             _say_kept(journal)
             journal.close(finished=False)
         raise
+
+
+def _asked(call: _Call, rows: list[Row], settings: Settings) -> tuple[Engine, list[Request]]:
+    """Who answers, and what is asked: a model, or the answers that the data holds."""
+    from mlflow_mcq.datasets.frame import items_of
+    from mlflow_mcq.datasets.human_label import refuse_human_labels
+    from mlflow_mcq.pipeline import requests_for
+    from mlflow_mcq.unwrap import engine_of, speaks_chat, stored_answers
+
+    if call.model is None:
+        given = call.dataset.predictions_data
+        texts = None if given is None else [given[row.position] for row in rows]
+        engine, answers = stored_answers(rows, texts, settings)
+        return engine, [answer.request for answer in answers]
+    refuse_human_labels(rows, settings.columns)
+    engine = engine_of(call.model, settings, call.predictions)
+    items = items_of(rows)
+    call.plan.forewarn(engine, items)
+    return engine, requests_for(items, settings, chat=speaks_chat(engine, settings))
 
 
 def _early(call: _Call, journal: Journal | None) -> EarlyReader | None:

@@ -238,7 +238,7 @@ class Grade:
 
     Attributes:
         generation: What was read.
-        grader: Name of the reader.
+        grader: Name of the grader.
         verdict: The verdict; None exactly when ``error`` is set.
         choice: Option index that was read; None where none or several were, or none is known.
         reason: Why OTHER, or how the choice was read.

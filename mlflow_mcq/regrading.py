@@ -166,12 +166,12 @@ def _grades(
 
 
 def _link(old: Any, log: RunLog, arm: Arm) -> None:
-    readers = {one.judge for one in arm.grades["judge"] if one.judge}
-    readers |= {arm.judge.fingerprint} if arm.judge else set()
+    judges_used = {one.judge for one in arm.grades["judge"] if one.judge}
+    judges_used |= {arm.judge.fingerprint} if arm.judge else set()
     tags = {"mcq.regraded_from": old.info.run_id}
-    if len(readers) > 1:
+    if len(judges_used) > 1:
         # Arms read by different judges are not comparable: one fingerprint would lie.
-        tags["mcq.judge_fingerprint"] = "several: " + ", ".join(sorted(readers))
+        tags["mcq.judge_fingerprint"] = "several: " + ", ".join(sorted(judges_used))
     # The rows hold the prompts as they were sent, with the model's own template around them.
     tags |= {name: old.data.tags[name] for name in _INHERITED if name in old.data.tags}
     log.tags(tags)

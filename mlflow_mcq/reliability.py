@@ -1,4 +1,4 @@
-"""How far a reader can be trusted, from rows whose true label is known.
+"""How far a grader can be trusted, from rows whose true label is known.
 
 Pure functions over pairs of labels. Everything comes with an interval, and what is
 undefined has a reason and no number. No interval here shrinks to a point on a perfect
@@ -43,6 +43,9 @@ Pair = tuple[str, str]
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """A number with its interval, or the reason why there is none.
+
+    Over single rows, each of them independent: `mlflow_mcq.statistics.intervals.Measured` is
+    over items, whose orientations are not.
 
     Attributes:
         value: The estimate; None exactly when ``reason`` is set.

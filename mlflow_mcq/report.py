@@ -100,8 +100,8 @@ def report(
 
 def _damage(arm: Arm) -> list[Alarm]:
     """The alarm over the answers themselves, if they are damaged."""
-    reader = arm.grades.get("judge") or next(iter(arm.grades.values()), ())
-    unread = {row_id(one.generation) for one in reader if one.verdict is Verdict.OTHER}
+    grades = arm.grades.get("judge") or next(iter(arm.grades.values()), ())
+    unread = {row_id(one.generation) for one in grades if one.verdict is Verdict.OTHER}
     # A prompt that was never asked has no answer, and an alarm of its own.
     asked = [one for one in arm.answered if not one.reply.too_long]
     ids = [row_id(one) for one in asked]

@@ -28,7 +28,7 @@ _COLUMNS = {
 
 
 def summary_note(values: Mapping[str, float], alarms: Sequence[Alarm]) -> str:
-    """An arm in a table and a list: numbers by reader, guessing on nonsense, what to distrust.
+    """An arm in a table and a list: numbers by grader, guessing on nonsense, what to distrust.
 
     Args:
         values: Numbers by their logged names.

@@ -1,4 +1,4 @@
-"""Scorers for `mlflow.genai.evaluate`: our readers, one row at a time.
+"""Scorers for `mlflow.genai.evaluate`: our graders, one row at a time.
 
 Each returns the verdict as text (CORRECT, INCORRECT or OTHER) with its reason, and numbers
 beside it which MLflow averages into the run: ``judge_correct/mean`` is accuracy over all
@@ -19,7 +19,7 @@ import json
 from typing import Any
 
 from mlflow_mcq.errors import SettingsError
-from mlflow_mcq.genai.readers import FAMILIES, judge_settings, regex_name
+from mlflow_mcq.genai.graders import FAMILIES, judge_settings, regex_name
 from mlflow_mcq.genai.scorer import McqScorer, scorer_of
 
 __all__ = ["analogy", "from_settings", "judge", "regex", "similarity", "strict"]

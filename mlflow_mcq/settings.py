@@ -9,6 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, Literal
 
 from pydantic import (
@@ -23,6 +24,12 @@ from pydantic import (
 from mlflow_mcq.columns import Columns
 from mlflow_mcq.errors import JudgeNotConfigured, SettingsError
 from mlflow_mcq.faults import first_fault
+from mlflow_mcq.grader_settings import (
+    AnalogySettings,
+    LogprobSettings,
+    RegexSettings,
+    SimilaritySettings,
+)
 from mlflow_mcq.judge_settings import JudgeSettings, Prices, place_of
 from mlflow_mcq.nearest import known_names
 from mlflow_mcq.orientations import DEFAULT_SCHEME, check_scheme
@@ -43,12 +50,6 @@ from mlflow_mcq.protocols.page_settings import (
     check_read,
     check_shots,
 )
-from mlflow_mcq.reader_settings import (
-    AnalogySettings,
-    LogprobSettings,
-    RegexSettings,
-    SimilaritySettings,
-)
 from mlflow_mcq.records import Decoding
 
 __all__ = [
@@ -60,6 +61,7 @@ __all__ = [
     "Settings",
     "check_reads_sets",
     "read_settings",
+    "refuse_useless",
 ]
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -313,6 +315,23 @@ def read_settings(config: Mapping[str, Any] | None, name: str = "mcq_judge") -> 
         return Settings.model_validate(given)
     except ValidationError as error:
         raise _as_settings_error(error) from None
+
+
+def refuse_useless(settings: Settings, names: AbstractSet[str], why: str, possible: str) -> None:
+    """Refuse settings that somebody has set where they do nothing, a default spelt out included.
+
+    Args:
+        settings: As they were read.
+        names: Those that do nothing here.
+        why: What they say, and why that is of no use.
+        possible: What to do.
+
+    Raises:
+        SettingsError: One of them is set; all are named.
+    """
+    useless = sorted(settings.model_fields_set & names)
+    if useless:
+        raise SettingsError(", ".join(useless), why, possible=possible)
 
 
 def check_reads_sets(evaluator: str, several_gold: str) -> None:

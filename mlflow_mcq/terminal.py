@@ -132,7 +132,7 @@ def show_rows(made: Sequence[ArmRows], console: Console | None = None) -> None:
 
 
 def _graders(result: ArmResult) -> list[str]:
-    # Every reader has one of these, also over one orientation, and where all its calls failed.
+    # Every grader has one of these, also over one orientation, and where all its calls failed.
     told = ("/other_rate", "/judge_error_rate")
     names = dict.fromkeys(key.partition("/")[0] for key in result.metrics if key.endswith(told))
     return sorted(names, key=lambda name: name != "judge")

@@ -37,7 +37,11 @@ from mlflow.models.evaluation.artifacts import (
 from mlflow.models.evaluation.base import EvaluationArtifact
 from mlflow.tracking.context.registry import resolve_tags
 
-__all__ = ["RunLog", "capped", "joined", "legal_names", "quiet", "run_beside"]
+from mlflow_mcq.errors import RunInUse
+
+__all__ = [
+    "RunLog", "capped", "joined", "legal_names", "quiet", "refuse_used", "run_beside",
+]  # fmt: skip
 
 _log = logging.getLogger(__name__)
 _KINDS: dict[str, type[EvaluationArtifact]] = {
@@ -201,6 +205,24 @@ def capped(frame: pd.DataFrame, rows: int, first: Iterable[bool] | None = None) 
         return frame.head(rows)
     mask = pd.Series(list(first), index=frame.index, dtype=bool)
     return pd.concat([frame[mask], frame[~mask]]).head(rows)
+
+
+def refuse_used(run_id: str) -> None:
+    """One run holds one arm.
+
+    MLflow cannot take a number back: what the second evaluation leaves undefined, or has fewer
+    orientations for, would stand there as the first one left it.
+
+    Raises:
+        RunInUse: The run holds one.
+    """
+    if RunLog(run_id).tag("mcq.settings") is not None:
+        raise RunInUse(
+            f"run {run_id}",
+            "holds an evaluation already, and a run is one arm",
+            possible="Evaluate in a run of its own: mlflow.start_run(), with nested=True "
+            "inside another run.",
+        )
 
 
 def run_beside(experiment_id: str, name: str) -> mlflow.ActiveRun:

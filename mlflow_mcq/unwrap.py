@@ -27,10 +27,11 @@ from mlflow_mcq.engines.local import LocalChat
 from mlflow_mcq.engines.logged import pipeline_chat
 from mlflow_mcq.engines.pyfunc import CallableEngine, is_raw_transformers
 from mlflow_mcq.engines.stored import StoredEngine
-from mlflow_mcq.errors import DataError, ModelError, SettingsError
+from mlflow_mcq.errors import DataError, ModelError, SettingsError, StoreError
+from mlflow_mcq.given_path import home_path
 from mlflow_mcq.pipeline import data_digest
 from mlflow_mcq.records import Request
-from mlflow_mcq.settings import OF_DATA, READERS, Settings
+from mlflow_mcq.settings import OF_DATA, READERS, Settings, read_settings, refuse_useless
 from mlflow_mcq.store.evaluation import flat
 from mlflow_mcq.store.journal import Journal, folder_of, open_directory, open_journal
 
@@ -138,13 +139,14 @@ def journal_of(engine: Engine, requests: Sequence[Request], settings: Settings) 
             possible="Leave it out, or give the model as a path, a name or a server.",
         )
     parts = _parts(engine, requests, settings)
-    return open_directory(settings.directory, parts, settings.accept_changes)
+    defaults = flat(read_settings(None).measured)
+    return open_directory(settings.directory, parts, settings.accept_changes, defaults)
 
 
 def rows_folder(settings: Settings, name: str) -> Path | None:
     """The folder of these rows, for processes that only write there; None where there is none."""
     if settings.directory is not None:
-        return Path(settings.directory).expanduser()
+        return home_path(settings.directory, "directory", StoreError)
     return folder_of(settings.cache, name)
 
 
@@ -215,13 +217,12 @@ def stored_answers(
             )
         predictions = [row.cells[column] for row in rows]
     # Only now: who forgot the answers has not said anything about them.
-    useless = sorted(settings.model_fields_set & _MAKING)
-    if useless:
-        raise SettingsError(
-            ", ".join(useless),
-            "says how answers are made, and these are made already",
-            possible="Leave it out, or pass a model.",
-        )
+    refuse_useless(
+        settings,
+        _MAKING,
+        "says how answers are made, and these are made already",
+        "Leave it out, or pass a model.",
+    )
     if order is None and "order" in cells:
         order = "order"
     if order is not None and order not in cells:

@@ -114,6 +114,14 @@ def judge_server() -> Iterator[Callable[[Script], FakeServer]]:
         server.close()
 
 
+@pytest.fixture
+def judge(judge_server: Callable[[Script], FakeServer]) -> FakeServer:
+    """A server that judges without a fault; see `two_items`."""
+    from two_items import reading_judge
+
+    return judge_server(reading_judge)
+
+
 @contextmanager
 def tracked_in(folder: Path) -> Iterator[None]:
     """Let MLflow keep its runs in a folder, and what came before afterwards."""

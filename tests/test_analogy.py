@@ -10,10 +10,10 @@ from tiny import byte_tokenizer
 from mlflow_mcq.doors import Grader, Tokenizer
 from mlflow_mcq.engines.tokenizer import ReplyTokenizer, load_tokenizer
 from mlflow_mcq.errors import ModelError, SettingsError
+from mlflow_mcq.grader_settings import AnalogySettings
 from mlflow_mcq.graders import AnalogyGrader
 from mlflow_mcq.graders.analogy import analogy_numbers, fewest_tokens, match_window, unwinnable
 from mlflow_mcq.graders.mentions import begins_with, mentions
-from mlflow_mcq.reader_settings import AnalogySettings
 from mlflow_mcq.records import Generation, Grade, Item, Orientation, Prompt, Reply, Verdict
 
 PAIRS = ("river : boat", "road : car", "road : carriage", "sky : kite")

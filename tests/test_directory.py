@@ -28,6 +28,7 @@ FRAME = pd.DataFrame(
 )
 OTHER = FRAME.assign(answer=["A", "A"])
 N_ROWS = 5
+SHOTS = [{"question": "Which flies?", "options": ["bird", "fish"], "answer": "A"}]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -70,10 +71,13 @@ def begun(home: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tupl
         pytest.param({"model": "n"}, "model: m, now n", id="model"),
         pytest.param({"data": OTHER}, r"data: 2 items \(\w+\), now 2 items \(\w+\)", id="data"),
         pytest.param({"data": FRAME[:1]}, r"data: 2 items .*, now 1 items", id="fewer items"),
-        pytest.param({"temperature": 0.5}, "temperature: left out, now 0.5", id="decoding"),
-        pytest.param({"protocol": "dashes"}, 'protocol: left out, now "dashes"', id="protocol"),
+        pytest.param({"temperature": 0.5}, "temperature: 0.0, now 0.5", id="decoding"),
+        pytest.param({"protocol": "dashes"}, 'protocol: "letters", now "dashes"', id="protocol"),
         pytest.param(
-            {"orientations": "as-is"}, 'orientations: left out, now "as-is"', id="orientations"
+            {"orientations": "as-is"}, 'orientations: "rotations:4", now "as-is"', id="orientations"
+        ),
+        pytest.param(
+            {"few_shot": {"rows": SHOTS, "k": 1}}, "few_shot.k: left out, now 1", id="examples"
         ),
     ],
 )
@@ -112,7 +116,20 @@ def test_changes_that_are_accepted_make_what_is_new(server: FakeServer, tmp_path
     assert len(server.requests) == N_ROWS
     assert result.metrics["generation/n_resumed"] == n_before
     evaluate(server, tmp_path)  # it is this one's directory from here on
+    evaluate(server, tmp_path, limit=1)  # and the first one's, too
     assert len(server.requests) == N_ROWS
+
+
+def test_after_accepted_changes_a_difference_is_from_the_nearest(tmp_path: Path) -> None:
+    begun = {"model": "a", "data": "x"}
+    refuse_other(tmp_path, begun, accept=False)
+    refuse_other(tmp_path, {**begun, "seed": "1", "top_k": "5"}, accept=True)
+    for known in (begun, {**begun, "seed": "1", "top_k": "5"}):
+        refuse_other(tmp_path, known, accept=False)
+    with pytest.raises(StoreError, match=r"2 other settings.* \(top_k: 5, now 7\)"):
+        refuse_other(tmp_path, {**begun, "seed": "1", "top_k": "7"}, accept=False)
+    with pytest.raises(StoreError, match=r"2 other settings.* \(seed: 0, now 3\)"):
+        refuse_other(tmp_path, {**begun, "seed": "3"}, accept=False, defaults={"seed": "0"})
 
 
 def test_a_function_cannot_be_told_from_another(tmp_path: Path) -> None:
@@ -158,6 +175,8 @@ def test_a_torn_note_is_written_again(tmp_path: Path, torn: str) -> None:
     [
         pytest.param("[]", id="a list"),
         pytest.param('{"accuracy": 0.5}', id="numbers"),
+        pytest.param('{"evaluations": []}', id="one name alike"),
+        pytest.param('{"model": "m", "score": "0.5"}', id="texts"),
         pytest.param("accuracy,0.5", id="no JSON"),
         pytest.param("[" * 100_000, id="deep"),
     ],
@@ -181,7 +200,7 @@ def test_a_directory_that_cannot_be_written_to_says_so(tmp_path: Path, name: str
     assert "MLFLOW_MCQ_CACHE" not in str(caught.value)  # it has no say in where this one is
 
 
-@pytest.mark.parametrize("name", ["file", "file/below", "zero\0"])
+@pytest.mark.parametrize("name", ["file", "file/below"])
 def test_what_is_no_directory_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match=r"^directory: .*Name another directory"):

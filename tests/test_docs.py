@@ -21,16 +21,16 @@ import mlflow_mcq
 from mlflow_mcq.cli.root import COMMANDS
 from mlflow_mcq.datasets.layouts import LAYOUTS
 from mlflow_mcq.diagnostics import arm, outputs, pair, steering
-from mlflow_mcq.graders.exam_reply import load_exam
-from mlflow_mcq.judge_settings import JudgeSettings, Prices
-from mlflow_mcq.prompt_settings import FewShotSettings
-from mlflow_mcq.protocols import LABEL_STYLES, PROTOCOLS, WORDINGS
-from mlflow_mcq.reader_settings import (
+from mlflow_mcq.grader_settings import (
     AnalogySettings,
     LogprobSettings,
     RegexSettings,
     SimilaritySettings,
 )
+from mlflow_mcq.graders.exam_reply import load_exam
+from mlflow_mcq.judge_settings import JudgeSettings, Prices
+from mlflow_mcq.prompt_settings import FewShotSettings
+from mlflow_mcq.protocols import LABEL_STYLES, PROTOCOLS, WORDINGS
 from mlflow_mcq.settings import EVALUATORS, Columns, Settings
 from mlflow_mcq.table import generations_frame, grades_frame
 

@@ -11,7 +11,7 @@ import pytest
 from folder_client import FolderClient
 
 import mlflow_mcq
-from mlflow_mcq import judges, plugin, tracking
+from mlflow_mcq import judges, tracking
 from mlflow_mcq.datasets.reading import read_data
 from mlflow_mcq.datasets.sources import load_data
 from mlflow_mcq.errors import (
@@ -47,7 +47,7 @@ def read(**cells: Any) -> object:
 def a_used_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> object:
     FolderClient(folder)._write("tags", {"mcq.settings": "abc"})
     monkeypatch.setattr(tracking, "MlflowClient", lambda: FolderClient(folder))
-    return plugin._refuse_used_run("7f3a")
+    return tracking.refuse_used("7f3a")
 
 
 def the_same_twice(folder: Path, monkeypatch: pytest.MonkeyPatch) -> object:
@@ -129,6 +129,22 @@ CASES: dict[str, tuple[type[McqError], Case, tuple[str, ...]]] = {
         lambda folder, patch: load_data("no.jsonl"),
         ("data file: does not exist; got 'no.jsonl'",),
     ),
+    "an address in place of a path": (
+        DataError,
+        lambda folder, patch: evaluate(data="file:///quiz.csv"),
+        ("data file: is an address, and only files of this machine are read; got 'file:///quiz",
+         "Give its path: /quiz.csv."),
+    ),
+    "an address of nothing": (
+        DataError,
+        lambda folder, patch: evaluate(data="file:///", limit=2),
+        ("data file: is an address, and only files of this machine are read", "Give the path of"),
+    ),
+    "a path that is too long": (
+        DataError,
+        lambda folder, patch: evaluate(data=str(folder / ("long" * 99 + ".csv")), limit=2),
+        ("data file: cannot be looked for (OSError: File name too long)",),
+    ),
     "several right options": (
         DataError,
         lambda folder, patch: grade(["A"], ["x", "y"], gold=[[0, 1]]),
@@ -149,6 +165,12 @@ CASES: dict[str, tuple[type[McqError], Case, tuple[str, ...]]] = {
         StoreError,
         lambda folder, patch: another_in_it(folder),
         ("was begun with other settings", "(model: m, now n)", "Name another directory"),
+    ),
+    "a directory in the home of nobody": (
+        StoreError,
+        lambda folder, patch: evaluate(directory="~nobody-of-this-name/rows"),
+        ("directory: begins with the home folder of a user that this machine does not know; got "
+         "'~nobody-of-this-name/rows'", "~/ for your own"),
     ),
     "no folder": (
         StoreError,

@@ -37,7 +37,7 @@ def numbers(metrics: list[Any], data: pd.DataFrame = DATA) -> dict[str, float]:
 
 
 @pytest.mark.parametrize(
-    ("reader", "expected"),
+    ("grader", "expected"),
     [
         pytest.param("bounded", {**FIVE, "mcq_unread_rate": 0.0}, id="a regex, by short name"),
         pytest.param(
@@ -53,8 +53,8 @@ def numbers(metrics: list[Any], data: pd.DataFrame = DATA) -> dict[str, float]:
         ),
     ],
 )
-def test_numbers(reader: str, expected: dict[str, float]) -> None:
-    assert numbers(extra_metrics.all_metrics("options", reader)) == pytest.approx(expected)
+def test_numbers(grader: str, expected: dict[str, float]) -> None:
+    assert numbers(extra_metrics.all_metrics("options", grader)) == pytest.approx(expected)
 
 
 def test_columns_of_letters_and_orders() -> None:

@@ -128,7 +128,7 @@ def test_a_judge_that_needs_gold_is_not_given_a_made_up_one():
         pytest.param({"orders": [0, 1, 2]}, DataError, "order", id="order of three"),
         pytest.param({"labels": ["A"]}, DataError, "label", id="too few labels"),
         pytest.param({"grader": "regex_nave"}, SettingsError, "regex_naive", id="misspelt"),
-        pytest.param({"grader": Forgetful()}, ModelError, "lost 2 rows", id="rows lost"),
+        pytest.param({"grader": Forgetful()}, ModelError, "lost 2 of 2 rows", id="rows lost"),
     ],
 )
 def test_what_does_not_fit_is_refused(arguments, error, says):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from finishing import finishes
 
+from mlflow_mcq.grader_settings import RegexSettings
 from mlflow_mcq.graders.regex import (
     ALL_REGEX_GRADERS,
     REGEX_GRADERS,
@@ -13,7 +14,6 @@ from mlflow_mcq.graders.regex import (
     last_bounded_choice,
     mmlu_pro_choice,
 )
-from mlflow_mcq.reader_settings import RegexSettings
 
 FOUR = tuple("ABCD")
 TEN = tuple("ABCDEFGHIJ")

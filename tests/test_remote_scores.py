@@ -14,10 +14,10 @@ from mlflow_mcq.doors import Scorer
 from mlflow_mcq.engines.openai_chat import OpenAIChat
 from mlflow_mcq.engines.remote_scores import RemoteScorer, scores_of_listed
 from mlflow_mcq.errors import DataError, ModelError
+from mlflow_mcq.grader_tables import label_scores_frame
 from mlflow_mcq.logprob import slot_priors, summarize_logprobs
 from mlflow_mcq.orientations import plan_for
 from mlflow_mcq.protocols import prompt_family
-from mlflow_mcq.reader_tables import label_scores_frame
 from mlflow_mcq.records import Item, Message, Orientation, Prompt
 from mlflow_mcq.scores import LabelScores
 

@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlflow_mcq.errors import DataError, SettingsError
+from mlflow_mcq.grader_settings import AnalogySettings
+from mlflow_mcq.grader_tables import unwinnable_frame
 from mlflow_mcq.graders import ALL_REGEX_GRADERS, grade
 from mlflow_mcq.graders.analogy import AnalogyGrader, unwinnable
 from mlflow_mcq.graders.strict_set import read_strict_set
@@ -27,8 +29,6 @@ from mlflow_mcq.protocols import (
     Style,
     prompt_family,
 )
-from mlflow_mcq.reader_settings import AnalogySettings
-from mlflow_mcq.reader_tables import unwinnable_frame
 from mlflow_mcq.records import Generation, Grade, Item, Orientation, Prompt, Reply, Verdict
 from mlflow_mcq.scores import LabelScores
 from mlflow_mcq.settings import Settings, read_settings

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from mlflow_mcq.doors import Grader
 from mlflow_mcq.engines.embedder import SentenceEmbedder
 from mlflow_mcq.errors import ModelError
+from mlflow_mcq.grader_settings import SimilaritySettings
 from mlflow_mcq.graders import SimilarityGrader
 from mlflow_mcq.graders.similarity import similarity_numbers
-from mlflow_mcq.reader_settings import SimilaritySettings
 from mlflow_mcq.records import Generation, Item, Orientation, Prompt, Reply, Verdict
 
 METALS = ("copper", "zinc", "nickel", "silver")

@@ -21,7 +21,7 @@ from transformers import Trainer, TrainerCallback, TrainingArguments
 
 from mlflow_mcq.errors import DataError, JudgeUnavailable, ModelError, SettingsError
 from mlflow_mcq.training import McqCallback, Probe
-from mlflow_mcq.training.untouched import refuse_shards, untouched
+from mlflow_mcq.training.untouched import untouched
 
 DATA = [
     {"id": f"q{n}", "question": f"{n}+1?", "options": ["less", "more"], "answer": "AB"[n % 2]}
@@ -241,11 +241,11 @@ def test_every_state_is_put_back_even_after_a_fault() -> None:
 
 
 def test_sharded_weights_are_refused() -> None:
-    model = torch.nn.Linear(2, 2)
-    refuse_shards(model)
-    model.weight.ds_tensor = torch.zeros(1)
-    with pytest.raises(ModelError, match="spread over processes"):
-        refuse_shards(model)
+    """One process alone would measure, and wait for ever for the others' parts."""
+    model = tiny_model()
+    model.lm_head.weight.ds_id = 1
+    with pytest.raises(ModelError, match="spread over the processes"):
+        Probe(DATA, **QUICK).measure(model, TOKENIZER)
 
 
 def test_the_model_is_measured_as_it_is_now() -> None:

@@ -15,6 +15,10 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
+from mlflow_mcq.doors import Chat
+from mlflow_mcq.engines.local import LocalChat
+from mlflow_mcq.records import Decoding, Message, Query, Reply
+
 BOS, EOS = 0, 1
 PLAIN_TEMPLATE = (
     "{{ bos_token }}{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}"
@@ -89,3 +93,23 @@ def saved(folder: Path, **changes: object) -> str:
     tiny_model(**changes).save_pretrained(folder)
     byte_tokenizer().save_pretrained(folder)
     return str(folder)
+
+
+def tiny_chat(template: str | None = None, batch_size: int = 8) -> LocalChat:
+    return LocalChat(tiny_model(), byte_tokenizer(template), batch_size)
+
+
+def answers(chat: Chat, queries: list[Query], decoding: Decoding) -> list[Reply]:
+    """Replies in the order of the queries, each place exactly once."""
+    got = list(chat.ask(queries, decoding))
+    assert sorted(place for place, _ in got) == list(range(len(queries)))
+    return [reply for _, reply in sorted(got, key=lambda pair: pair[0])]
+
+
+def one(chat: Chat, content: str | tuple[Message, ...], decoding: Decoding) -> Reply:
+    return answers(chat, [Query(content)], decoding)[0]
+
+
+USER = Message("user", "hi")
+SHORT = Decoding(max_new_tokens=8)
+PROMPTS = [Query("x" * n + "?") for n in (1, 30, 4, 12, 2, 60, 7, 19)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sysconfig
 from dataclasses import asdict
@@ -33,7 +34,7 @@ def found(recipe: str) -> str:
     Raises:
         SettingsError: It is neither.
     """
-    if Path(recipe).exists():
+    if os.path.exists(recipe):  # Path's own raises where a name is too long
         return recipe
     known = shipped()
     if recipe not in known:

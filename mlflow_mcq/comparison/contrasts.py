@@ -49,7 +49,7 @@ class Contrast:
     Attributes:
         baseline: The arm compared with.
         treatment: The arm compared.
-        grader: The reader whose word counts.
+        grader: The one whose word counts.
         pairs: Shared rows by grader; the main one first.
         facts: The numbers that alarms look at.
         alarms: Those that fired.
@@ -80,7 +80,7 @@ def contrasts(arms: Sequence[StoredArm], grader: str, skip: bool = False) -> lis
 
     Args:
         arms: The baseline, then the others.
-        grader: The reader whose word counts.
+        grader: The one whose word counts.
         skip: Leave out arms that share no graded row with the baseline (arms of other data),
             with a warning.
 

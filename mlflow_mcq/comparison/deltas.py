@@ -58,7 +58,7 @@ def deltas_table(found: Sequence[Contrast]) -> pd.DataFrame:
 
     Returns:
         One row a metric, part of the rows (``all``, an orientation, a slot of gold) and
-        reader. Rates and differences are fractions; slots count from 1.
+        grader. Rates and differences are fractions; slots count from 1.
     """
     rows: list[dict[str, object]] = []
     for one in found:

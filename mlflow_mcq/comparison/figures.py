@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from mlflow_mcq.canvas import COLOURS, MARKS, empty_figure, error_bars, shade_cells
+from mlflow_mcq.canvas import COLOURS, empty_figure, error_bars, interval_line, shade_cells
 from mlflow_mcq.comparison.arms import StoredArm
 from mlflow_mcq.metrics import confusion
 from mlflow_mcq.orientations import letters_for
@@ -44,8 +44,8 @@ def forest_figure(deltas: pd.DataFrame, baseline: str) -> Figure:
         deltas: From `mlflow_mcq.comparison.deltas.deltas_table`.
         baseline: Name of the arm compared with.
     """
-    reader = deltas["read_by"].iloc[0]
-    mine = deltas[(deltas["read_by"] == reader) & deltas["shift"].notna()]
+    grader = deltas["read_by"].iloc[0]
+    mine = deltas[(deltas["read_by"] == grader) & deltas["shift"].notna()]
     kept = mine[(mine["metric"] == "accuracy_shift") | (mine["metric"] == "accuracy_decided_shift")]
     if kept["arm"].nunique() > _MOST_IN_PARTS:
         kept = kept[kept["part"] == "all"]
@@ -67,7 +67,7 @@ def forest_figure(deltas: pd.DataFrame, baseline: str) -> Figure:
     axes.set_xlabel(f"accuracy minus that of {_short(baseline)} (points), 95 % interval over items")
     axes.xaxis.set_major_formatter(lambda x, _: f"{x * 100:+.0f}" if x else "0")
     axes.grid(axis="x", alpha=0.3)
-    axes.set_title(f"Differences in accuracy, read by {reader}", fontsize=11)
+    axes.set_title(f"Differences in accuracy, read by {grader}", fontsize=11)
     return figure
 
 
@@ -94,17 +94,10 @@ def orientations_figure(table: pd.DataFrame) -> Figure:
     arms = list(dict.fromkeys(table["arm"]))
     for k, arm in enumerate(arms):
         rows = table[(table["arm"] == arm) & table["accuracy"].notna()]
-        axes.errorbar(
-            # Beside each other: intervals on one line hide each other.
-            rows["orientation"] + (k - (len(arms) - 1) / 2) * 0.06,
-            rows["accuracy"].astype(float),
-            yerr=error_bars(rows["accuracy"], rows["accuracy_low"], rows["accuracy_high"]),
-            color=COLOURS[k % len(COLOURS)],
-            marker=MARKS[k % len(MARKS)],
-            linewidth=2,
-            capsize=3,
-            label=_short(arm),
-        )
+        # Beside each other: intervals on one line hide each other.
+        at = rows["orientation"] + (k - (len(arms) - 1) / 2) * 0.06
+        numbers = [rows["accuracy"], rows["accuracy_low"], rows["accuracy_high"]]
+        interval_line(axes, at, numbers, k, _short(arm))
     axes.set_ylim(-0.02, 1.02)
     axes.set_xticks(sorted(set(table["orientation"])))
     axes.set_xlabel("orientation (0 is the order of the data)")

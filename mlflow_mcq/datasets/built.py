@@ -23,7 +23,8 @@ import pandas as pd
 from mlflow_mcq.datasets.analogies import analogy_items
 from mlflow_mcq.datasets.nonsense import nonsense_items
 from mlflow_mcq.datasets.scheme import SCHEME
-from mlflow_mcq.errors import SettingsError
+from mlflow_mcq.errors import DataError, SettingsError
+from mlflow_mcq.given_path import home_path, is_address
 from mlflow_mcq.nearest import known_names
 
 __all__ = ["BUILDERS", "built_frame", "built_name", "located"]
@@ -88,10 +89,12 @@ def located(source: Any, folder: Path) -> Any:
         >>> located("nonsense:20", Path("recipes"))
         {'nonsense': {'n': 20}}
     """
-    if isinstance(source, str) and source.startswith(SCHEME):
-        return source
+    if isinstance(source, str) and (source.startswith(SCHEME) or is_address(source)):
+        return source  # the latter is refused where it is read, as it was written
     if built_name(source) is None:
-        return str(folder / source) if isinstance(source, str) else source
+        if not isinstance(source, str):
+            return source
+        return str(folder / home_path(source, "data", DataError))
     name, arguments = _call(source)
     file = arguments.get(_FILES[name])
     if isinstance(file, str) and file:

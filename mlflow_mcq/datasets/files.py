@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from mlflow_mcq.datasets.way_out import from_file
 from mlflow_mcq.errors import DataError
+from mlflow_mcq.given_path import existing_file, refuse_address
 
 __all__ = [
     "as_data_error",
@@ -34,8 +35,9 @@ def load_frame(path: str | Path) -> pd.DataFrame:
     """Read a data file by its ending.
 
     Raises:
-        DataError: The file is missing, of another kind, or not what its ending says.
+        DataError: The file is missing, an address, of another kind, or not what its ending says.
     """
+    refuse_address(path, "data file")
     path = Path(path)
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
@@ -46,8 +48,7 @@ def load_frame(path: str | Path) -> pd.DataFrame:
             f"Known: {', '.join(_READERS)}. Anything else (a sheet, a database) goes through "
             "pandas: pass the DataFrame. Word pairs are data: {analogy: {pairs: ...}}.",
         )
-    if not path.is_file():
-        raise DataError("data file", "does not exist", str(path), f"Looked for {path.absolute()}.")
+    existing_file(path, "data file")
     with as_data_error(path):
         return reader(path)
 

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from mlflow_mcq.datasets.answers import AnswerKey, Counting
+from mlflow_mcq.datasets.cells import is_missing
 from mlflow_mcq.datasets.faults import Faults
 from mlflow_mcq.datasets.several_gold import SeveralGold, read_answers, under_policy
 from mlflow_mcq.datasets.way_out import near_column, split_column, split_options
@@ -256,7 +257,7 @@ def _read_row(
     cells: dict[str, Any], where: _Where, answer: object, position: int, counting: Counting
 ) -> Row:
     found = cells[where.id] if where.id else None
-    if where.id and _missing(found):
+    if where.id and is_missing(found):
         raise DataError(f"row {position}", f"the id in column {where.id!r} is missing")
     item_id = _plain(found) if where.id else str(position)
     who = f"row {position}" + (f" (id {item_id!r})" if where.id else "")
@@ -275,7 +276,7 @@ def _read_row(
     key = AnswerKey(options, labels)
     gold, *more = read_answers(answer, key, where.answer_as, who, counting)
     used = {where.question, where.options, where.answer, where.id, *where.spread}
-    meta = {k: _plain(v) for k, v in cells.items() if k not in used and not _missing(v)}
+    meta = {k: _plain(v) for k, v in cells.items() if k not in used and not is_missing(v)}
     try:
         item = Item(item_id, question, tuple(options), gold, meta, (*more,))
         return Row(item, cells, who, position)
@@ -303,7 +304,7 @@ def _read_options(cell: object, who: str) -> tuple[list[str], tuple[str, ...]]:
         raise DataError(who, "options must be a list of texts", cell)
     texts = list(cell)
     for slot, text in enumerate(texts):
-        if _missing(text) or not isinstance(text, _PLAIN):
+        if is_missing(text) or not isinstance(text, _PLAIN):
             raise DataError(who, f"option {slot} must be a text or a number", text)
     if labels and len(labels) != len(texts):
         raise DataError(who, f"{len(labels)} labels for {len(texts)} options", list(labels))
@@ -313,7 +314,9 @@ def _read_options(cell: object, who: str) -> tuple[list[str], tuple[str, ...]]:
 def _read_spread(
     cells: Mapping[str, Any], columns: Sequence[str], lettered: bool, who: str
 ) -> tuple[list[str], tuple[str, ...]]:
-    there = [name for name in columns if not _missing(cells[name]) and _plain(cells[name]).strip()]
+    there = [
+        name for name in columns if not is_missing(cells[name]) and _plain(cells[name]).strip()
+    ]
     # Columns A, B, D lack one; of named ones all are there, and the last may be empty.
     expected = list(letters_for(len(there)) if lettered else columns[: len(there)])
     if there != expected:
@@ -334,12 +337,6 @@ def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _PLAIN = (str, int, float, np.integer, np.floating, np.bool_)
-
-
-def _missing(value: object) -> bool:
-    # pandas has many words for nothing: None, NaN of any width, NA, NaT.
-    scalar: Any = value
-    return value is None or (pd.api.types.is_scalar(value) and bool(pd.isna(scalar)))
 
 
 def _plain(value: object) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mlflow_mcq.datasets.cells import is_missing
 from mlflow_mcq.datasets.frame import Row
-from mlflow_mcq.datasets.layouts.layout import is_missing
 from mlflow_mcq.errors import DataError, SettingsError
 from mlflow_mcq.records import Verdict
 from mlflow_mcq.settings import Columns

@@ -6,6 +6,7 @@ draw by (`Keys`) and to say what the whole file is (`Tally`). Then the rows draw
 
 from __future__ import annotations
 
+import os
 from array import array
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
@@ -42,7 +43,7 @@ def _streams(data: Any, settings: Settings) -> bool:
         and not str(data).startswith(SCHEME)
         and built_name(data) is None
         and Path(data).suffix.lower() in CHUNKED
-        and Path(data).is_file()
+        and os.path.isfile(data)  # Path's own raises where a name is too long
     )
 
 

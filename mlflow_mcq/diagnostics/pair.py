@@ -37,7 +37,7 @@ class PairThresholds:
         sure: A difference counts as real below this p value.
         shrink: Share of the effect that must survive rotation.
         other_shift: A difference in the share of OTHER that is worth a word.
-        parser_shift: An effect that moves by less with the reader is not worth a word.
+        parser_shift: An effect that moves by less with the grader is not worth a word.
         parser_share: It must also move by more than this share of itself.
         fewest_items: With fewer items no interval here is to be trusted: the t interval
             over items covers too little below some 30 (see the tests of coverage).

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from mlflow_mcq.engines.vector_cache import VectorCache
 from mlflow_mcq.engines.weights import weights_fingerprint
-from mlflow_mcq.errors import ModelError
+from mlflow_mcq.errors import ModelError, SettingsError
+from mlflow_mcq.given_path import home_path
 from mlflow_mcq.nearest import known_names
 
 __all__ = ["DEMO_ENCODERS", "SentenceEmbedder", "resolve_encoder"]
@@ -68,6 +69,7 @@ class SentenceEmbedder:
 
     Raises:
         ModelError: The model cannot be loaded (at first use).
+        SettingsError: The folder is in the home of nobody.
     """
 
     def __init__(
@@ -75,7 +77,9 @@ class SentenceEmbedder:
     ) -> None:
         self.name = name
         self.batch_size = batch_size
-        self.cache_dir = cache_dir
+        self.cache_dir: Path | None = None
+        if cache_dir is not None:
+            self.cache_dir = home_path(os.fspath(cache_dir), "similarity.cache_dir", SettingsError)
         self.seconds = 0.0
         self.n_encoded = 0
         self.n_cached = 0

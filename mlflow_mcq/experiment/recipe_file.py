@@ -42,7 +42,8 @@ def read_recipe_file(path: Path) -> dict[str, Any]:
             raise SettingsError(who, f"is larger than {_MOST_BYTES // 2**20} MiB", size)
         given = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise SettingsError(who, f"cannot be read ({error})") from None
+        said = f"{type(error).__name__}: {error.strerror}"  # its whole text repeats the path
+        raise SettingsError(who, f"cannot be read ({said})") from None
     except yaml.MarkedYAMLError as error:
         # Not PyYAML's own message, which quotes the line: somebody's key may stand in it.
         mark = error.problem_mark or error.context_mark

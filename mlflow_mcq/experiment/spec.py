@@ -19,7 +19,9 @@ from pydantic import (
 )
 
 from mlflow_mcq.comparison.arms import TRACE_ROWS
+from mlflow_mcq.errors import StoreError
 from mlflow_mcq.faults import first_fault
+from mlflow_mcq.given_path import home_path
 from mlflow_mcq.local_settings import LocalSettings, read_local
 from mlflow_mcq.nearest import known_names
 from mlflow_mcq.settings import Settings
@@ -213,7 +215,7 @@ class Recipe(BaseModel):
         own = arm.model_extra or {}
         found = {**drawn, **(self.model_extra or {}), **own}
         whole = found.get("directory")
-        if isinstance(whole, str) and "directory" not in own:
+        if isinstance(whole, str) and whole and "directory" not in own:
             found["directory"] = str(Path(whole, f"arm-{quote(arm.name, safe=' ')}"))
         return found
 
@@ -240,7 +242,7 @@ def _refuse_shared(directories: Mapping[str, Any]) -> None:
     for name, directory in directories.items():
         if not isinstance(directory, str):
             continue
-        place = os.path.realpath(os.path.expanduser(directory))
+        place = os.path.realpath(home_path(directory, "directory", StoreError))
         if place in first:
             raise ValueError(
                 f"arms {first[place]} and {name} name one directory ({directory}): it holds the "

@@ -12,11 +12,12 @@ import mlflow
 from mlflow_mcq.engines.handle import ModelHandle
 from mlflow_mcq.errors import JudgeNotConfigured, SettingsError
 from mlflow_mcq.genai.application import as_function, check_called_by_name
-from mlflow_mcq.genai.folded import folded, refuse_used
-from mlflow_mcq.genai.readers import judge_settings
+from mlflow_mcq.genai.folded import folded
+from mlflow_mcq.genai.graders import judge_settings
 from mlflow_mcq.genai.rotated import answered_rows, has_two_turns, rotated
 from mlflow_mcq.genai.scorer import McqScorer, scorer_of
 from mlflow_mcq.settings import read_settings
+from mlflow_mcq.tracking import refuse_used
 
 __all__ = ["bounded_workers", "genai_evaluate"]
 
@@ -51,11 +52,11 @@ def genai_evaluate(
     Raises:
         McqError: The arguments cannot be used, the judge serves nobody, or rows were lost.
     """
-    readers = _scorers(scorers, judge)
+    used = _scorers(scorers, judge)
     run = mlflow.active_run()
     if run is not None:
         refuse_used(run.info.run_id)
-    for one in readers:
+    for one in used:
         if isinstance(one, McqScorer):
             one.prepare()  # a wrong key must not cost hours of answers
     if isinstance(predict_fn, ModelHandle):
@@ -67,8 +68,8 @@ def genai_evaluate(
             check_called_by_name(predict_fn, list(rows[0].get("inputs", ())))
             predict_fn = as_function(predict_fn)
     with bounded_workers():
-        result = mlflow.genai.evaluate(data=rows, scorers=readers, predict_fn=predict_fn)
-    result.metrics.update(folded(result, len(rows), scorers=readers).metrics)
+        result = mlflow.genai.evaluate(data=rows, scorers=used, predict_fn=predict_fn)
+    result.metrics.update(folded(result, len(rows), scorers=used).metrics)
     return result
 
 

@@ -35,13 +35,13 @@ def feedback_of(grade: Grade, judge_model: str = "") -> list[Feedback]:
     """The verdict and its numbers.
 
     Args:
-        grade: What one reader read.
-        judge_model: Who judges; empty for a reader that asks nobody.
+        grade: What one grader read.
+        judge_model: Who judges; empty for a grader that asks nobody.
     """
     name, source = grade.grader, _source(grade, judge_model)
     told = {MARK: name, **_metadata(grade)}
     if grade.verdict is None and grade.generation.reply.error is not None:
-        # No answer: no reader has failed, and none could have read it.
+        # No answer: no grader has failed, and none could have read it.
         return [_failed(name, source, told, "NO_ANSWER", grade.error)]
     if grade.verdict is None and grade.error == ABSTAINS:
         why = "only a judge can read this"

@@ -9,7 +9,7 @@ from mlflow.models.evaluation.base import EvaluationResult
 
 from mlflow_mcq import metrics
 from mlflow_mcq.arm import Arm, count
-from mlflow_mcq.errors import DataError, RunInUse, StoreError
+from mlflow_mcq.errors import DataError, StoreError
 from mlflow_mcq.extras import parser_numbers
 from mlflow_mcq.genai.measured import measure_reader
 from mlflow_mcq.genai.scorer import McqScorer
@@ -18,9 +18,9 @@ from mlflow_mcq.records import Grade
 from mlflow_mcq.report import report, save_answers
 from mlflow_mcq.settings import Settings, read_settings
 from mlflow_mcq.table import grades_frame
-from mlflow_mcq.tracking import RunLog, quiet
+from mlflow_mcq.tracking import RunLog, quiet, refuse_used
 
-__all__ = ["folded", "refuse_used"]
+__all__ = ["folded"]
 
 
 def folded(
@@ -71,16 +71,6 @@ def folded(
     return EvaluationResult(metrics=values, artifacts=log.artifacts, run_id=run_id)
 
 
-def refuse_used(run_id: str) -> None:
-    """One run is one arm: MLflow cannot take back what the first one logged.
-
-    Raises:
-        RunInUse: The run holds one.
-    """
-    if RunLog(run_id).tag("mcq.settings") is not None:
-        raise RunInUse(f"run {run_id}", "holds an arm already", possible="Use a run of its own.")
-
-
 def _check_whole(
     log: RunLog, rows: Sequence[StoredRow], names: Sequence[str], n_rows: int | None
 ) -> None:
@@ -105,7 +95,7 @@ def _arm(rows: Sequence[StoredRow], names: Sequence[str]) -> Arm:
     count(arm)
     judges = _judges(rows)
     for name in names:
-        # A row without an answer is counted with the answers, and no reader has failed on it.
+        # A row without an answer is counted with the answers, and no grader has failed on it.
         grades = tuple(r.grades[name] for r in rows if r.generation.reply.error is None)
         if not grades:
             raise DataError("predict_fn", "gave no answer to any row")

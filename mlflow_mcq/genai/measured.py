@@ -1,4 +1,4 @@
-"""What is to be known of a reader once its rows are folded, beside its means."""
+"""What is to be known of a grader once its rows are folded, beside its means."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from mlflow_mcq.chance import chance_numbers
 from mlflow_mcq.errors import SettingsError
 from mlflow_mcq.extras import reader_numbers
 from mlflow_mcq.genai.scorer import McqScorer
+from mlflow_mcq.grader_tables import grader_tables
 from mlflow_mcq.graders.judge import JudgeGrader
 from mlflow_mcq.graders.plain import ABSTAINS
 from mlflow_mcq.metrics import Summary
 from mlflow_mcq.places import label_picks, without_places
-from mlflow_mcq.reader_tables import reader_tables
 from mlflow_mcq.tracking import legal_names
 
 __all__ = ["measure_reader"]
@@ -20,11 +20,11 @@ _UNKNOWN = "undefined: the judge is not here to be examined; folded(result, scor
 
 
 def measure_reader(arm: Arm, name: str, scorer: McqScorer | None) -> None:
-    """Enter the numbers that a reader has beside its means, as evaluators have them.
+    """Enter the numbers that a grader has beside its means, as evaluators have them.
 
     Args:
-        arm: Its rows, with the means of each reader.
-        name: Of the reader.
+        arm: Its rows, with the means of each grader.
+        name: Of the grader.
         scorer: That read; None where it is not known any more. A judge is then not examined,
             and says so in place of its corrected accuracy.
 
@@ -55,7 +55,7 @@ def _own_numbers(arm: Arm, name: str, scorer: McqScorer) -> Summary:
             if name == JudgeGrader.name:
                 arm.judge = grader
         found.add(reader_numbers(grader, grades, arm.items))
-        arm.tables |= reader_tables(grader, arm.items)
+        arm.tables |= grader_tables(grader, arm.items)
     if scorer.usage is not None:  # of all that read at once, not of the one that was examined
         usage = scorer.usage.named()
         found.values |= {key.partition("/")[2]: value for key, value in usage.items()}

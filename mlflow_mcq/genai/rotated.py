@@ -18,7 +18,7 @@ from mlflow_mcq.orientations import DEFAULT_SCHEME
 from mlflow_mcq.pipeline import generate, opened, requests_for
 from mlflow_mcq.protocols import Protocol, prompt_family
 from mlflow_mcq.records import Request
-from mlflow_mcq.settings import OF_DATA, READERS, Settings, read_settings
+from mlflow_mcq.settings import OF_DATA, READERS, Settings, read_settings, refuse_useless
 from mlflow_mcq.tracking import quiet
 
 __all__ = ["answered_rows", "has_two_turns", "rotated"]
@@ -132,16 +132,14 @@ def _requests(
 ) -> tuple[list[Request], Settings]:
     chosen = read_settings(settings)
     check_layout(chosen.layout)
-    useless = sorted(chosen.model_fields_set & _OF_ROWS_ON_DISK)
-    if useless:
-        raise SettingsError(
-            ", ".join(useless),
-            "says where and by how many processes rows are made, and here MLflow has them made",
-            possible="Leave it out, or use mlflow_mcq.evaluate.",
-        )
-    chat = {"text": False, "messages": True, None: chat}[chosen.input_format]
+    refuse_useless(
+        chosen,
+        _OF_ROWS_ON_DISK,
+        "says where and by how many processes rows are made, and here MLflow has them made",
+        "Leave it out, or use mlflow_mcq.evaluate.",
+    )
     reading = read_data(load_part(data, split, chosen), chosen)
-    return requests_for(items_of(list(reading.rows)), chosen, chat=chat), chosen
+    return requests_for(items_of(list(reading.rows)), chosen, chat=chosen.as_chat(chat)), chosen
 
 
 def _told(settings: Settings) -> dict[str, Any]:

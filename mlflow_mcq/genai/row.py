@@ -1,7 +1,7 @@
 """One row of `mlflow.genai.evaluate`: an item in one orientation, and back.
 
 MLflow hands a scorer three things and nothing else: ``inputs``, ``outputs`` and
-``expectations``. So all that a reader must know stands in the expectations::
+``expectations``. So all that a grader must know stands in the expectations::
 
     gold     index of the right option, in the order of the data
     options  texts in the order of the data
@@ -30,6 +30,7 @@ from mlflow_mcq.records import (
     Reply,
     Request,
 )
+from mlflow_mcq.said import as_dicts
 
 __all__ = ["called_with", "generation_of", "row_of"]
 
@@ -80,7 +81,7 @@ def called_with(prompt: Prompt) -> dict[str, Any]:
     content = prompt.content
     if isinstance(content, str):
         return {_TEXT: content}
-    return {_MESSAGES: [{"role": m.role, "content": m.content} for m in content]}
+    return {_MESSAGES: as_dicts(content)}
 
 
 def generation_of(inputs: Any, outputs: Any, expectations: Any) -> Generation:

@@ -15,7 +15,7 @@ from pydantic import PrivateAttr
 from mlflow_mcq.doors import Grader
 from mlflow_mcq.errors import DataError, SettingsError
 from mlflow_mcq.genai.feedback import feedback_of, refusal
-from mlflow_mcq.genai.readers import FAMILIES, Readers
+from mlflow_mcq.genai.graders import FAMILIES, GraderPool
 from mlflow_mcq.genai.row import generation_of
 from mlflow_mcq.graders.judge import JudgeGrader
 from mlflow_mcq.graders.usage import Usage
@@ -41,7 +41,7 @@ class McqScorer(Scorer):  # type: ignore[misc]  # MLflow ships no types
 
     _family: str = PrivateAttr()
     _told: dict[str, Any] = PrivateAttr()
-    _readers: Readers = PrivateAttr()
+    _pool: GraderPool = PrivateAttr()
 
     def __call__(
         self, *, inputs: Any = None, outputs: Any = None, expectations: Any = None
@@ -51,7 +51,7 @@ class McqScorer(Scorer):  # type: ignore[misc]  # MLflow ships no types
             generation = generation_of(inputs, outputs, expectations)
         except DataError as error:
             return refusal(self.name, str(error))
-        with self._readers.one() as grader:
+        with self._pool.one() as grader:
             (grade,) = grader.grade([generation])
         return feedback_of(replace(grade, grader=self.name), self.judge_model)
 
@@ -63,11 +63,11 @@ class McqScorer(Scorer):  # type: ignore[misc]  # MLflow ships no types
     @property
     def usage(self) -> Usage | None:
         """What the judge has cost so far; None where nobody is asked."""
-        return self._readers.usage
+        return self._pool.usage
 
     def lent(self) -> AbstractContextManager[Grader]:
-        """The reader behind this scorer, to be given back: what it spends counts in `usage`."""
-        return self._readers.one()
+        """The grader behind this scorer, to be given back: what it spends counts in `usage`."""
+        return self._pool.one()
 
     def prepare(self) -> None:
         """Ask the judge one cheap question, so that a wrong key fails before the first row.
@@ -78,7 +78,7 @@ class McqScorer(Scorer):  # type: ignore[misc]  # MLflow ships no types
         if self._family == "judge":
             from mlflow_mcq import judges
 
-            with self._readers.one() as grader:
+            with self._pool.one() as grader:
                 if isinstance(grader, JudgeGrader):
                     judges.ask_first(grader)
 
@@ -133,15 +133,15 @@ class McqScorer(Scorer):  # type: ignore[misc]  # MLflow ships no types
 
 
 def scorer_of(family: str, told: Mapping[str, Any], name: str) -> McqScorer:
-    """A scorer of one of the families in `mlflow_mcq.genai.readers`.
+    """A scorer of one of the families in `mlflow_mcq.genai.graders`.
 
     Raises:
         SettingsError: The settings are not usable.
     """
-    readers = FAMILIES[family](told)
+    pool = FAMILIES[family](told)
     # No limit of MLflow's: a judge has its own, and each limit there costs a thread a row.
     scorer = McqScorer(name=name, timeout=0)
     scorer._family = family
     scorer._told = dict(told)
-    scorer._readers = readers
+    scorer._pool = pool
     return scorer

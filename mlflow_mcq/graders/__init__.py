@@ -1,4 +1,4 @@
-"""Graders: readers of generations. The strict rule, regex baselines, the judge and more.
+"""Graders: who reads generations. The strict rule, regex baselines, the judge and more.
 
 `grade` puts any of them to plain texts, with no MLflow. Light to import: what needs numpy
 is loaded at first use.

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from mlflow_mcq.doors import Tokenizer
 from mlflow_mcq.errors import SettingsError
+from mlflow_mcq.grader_settings import AnalogySettings
 from mlflow_mcq.graders.mentions import mentions, plain
 from mlflow_mcq.graders.missing import asks_for_sets, no_answer
 from mlflow_mcq.graders.thought import Answer, visible_answer
-from mlflow_mcq.reader_settings import AnalogySettings
 from mlflow_mcq.records import Generation, Grade, Item, Reply, Verdict
 
 __all__ = ["AnalogyGrader", "analogy_numbers", "fewest_tokens", "match_window", "unwinnable"]

@@ -14,6 +14,7 @@ from typing import Literal
 
 from mlflow_mcq.doors import Chat
 from mlflow_mcq.errors import DataError, SettingsError
+from mlflow_mcq.given_path import home_path
 from mlflow_mcq.graders.exam_cache import ExamReading, load_readings, save_readings
 from mlflow_mcq.graders.exam_reply import ExamReply, exam_digest, load_exam
 from mlflow_mcq.graders.judge import JudgeGrader
@@ -218,7 +219,8 @@ def kept_readings(
 
 
 def _path(judge: JudgeGrader, digest: str, cache_dir: str) -> Path:
-    return Path(cache_dir) / f"exam-{judge.fingerprint}-{digest}.json"
+    home = home_path(cache_dir, "judge.cache_dir", SettingsError)
+    return home / f"exam-{judge.fingerprint}-{digest}.json"
 
 
 def _as_grader(judge: JudgeGrader | Chat, settings: JudgeSettings | None) -> JudgeGrader:

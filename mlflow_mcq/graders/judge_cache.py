@@ -15,6 +15,7 @@ import os
 from pathlib import Path
 
 from mlflow_mcq.errors import SettingsError
+from mlflow_mcq.given_path import home_path
 from mlflow_mcq.records import Query, Reply
 
 __all__ = ["JudgeCache", "query_key"]
@@ -53,7 +54,8 @@ class JudgeCache:
 
     def __init__(self, folder: str | Path, fingerprint: str) -> None:
         self.fingerprint = fingerprint
-        self.path = Path(folder).expanduser() / f"judge_{fingerprint}.jsonl"
+        home = home_path(folder, "judge.cache_dir", SettingsError)
+        self.path = home / f"judge_{fingerprint}.jsonl"
         self._writable = True
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)

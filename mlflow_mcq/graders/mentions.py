@@ -1,6 +1,6 @@
 """Where a text mentions an option, word for word.
 
-Two readers need it: the 8-token window and the span of the similarity grader. A mention is
+Two graders need it: the 8-token window and the span of the similarity grader. A mention is
 literal but for case, white space and full-width letters, and it is bounded: "iron" is not
 in "environment", "5" is not in "3.5", "-5" or "5,000". Scripts that put no space between
 words (Chinese, Japanese, Thai, Lao, Burmese, Khmer) have no such bounds, except that a

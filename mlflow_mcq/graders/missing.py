@@ -30,9 +30,9 @@ def no_answer(generation: Generation, grader: str) -> Grade | None:
 
 
 def asks_for_sets(generation: Generation, grader: str) -> Grade | None:
-    """The grade by a reader of single options of an item that asks for all right ones.
+    """The grade by a grader of single options of an item that asks for all right ones.
 
-    An error and no verdict: a reader that stops at the first option it finds would call a
+    An error and no verdict: a grader that stops at the first option it finds would call a
     whole answer a part of one, and a part of one whole.
 
     Example:

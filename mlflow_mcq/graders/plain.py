@@ -11,7 +11,7 @@ from numbers import Integral
 from typing import Any
 
 from mlflow_mcq.doors import Grader
-from mlflow_mcq.errors import DataError, ModelError, SettingsError
+from mlflow_mcq.errors import DataError, SettingsError
 from mlflow_mcq.graders.regex import ALL_REGEX_GRADERS
 from mlflow_mcq.graders.strict import label_names
 from mlflow_mcq.graders.strict_row import read_strict_row
@@ -26,6 +26,7 @@ from mlflow_mcq.records import (
     Reply,
     Verdict,
 )
+from mlflow_mcq.roll_call import roll_call
 
 __all__ = ["ABSTAINS", "PlainGrade", "grade"]
 
@@ -88,7 +89,7 @@ def grade(  # noqa: PLR0913 - everything that a row of a run knows, and all but 
         DataError: The lists do not fit together, gold is no option, or several are right
             and ``several_gold`` is not said.
         SettingsError: No grader has this name, or a judge that is told the gold has none.
-        ModelError: The grader lost a row.
+        ModelError: The grader lost or doubled a row.
 
     Example:
         >>> from mlflow_mcq.graders import grade
@@ -174,11 +175,9 @@ def _grades(
             "a judge of shape 'direct' compares with gold, and there is none",
             possible="Give gold, or use shape 'extract'.",
         )
-    read = {one.generation.key: one for one in grader.grade(generations)}
-    lost = [generation.key[0] for generation in generations if generation.key not in read]
-    if lost:
-        raise ModelError(f"grader {grader.name!r}", f"lost {len(lost)} rows", lost[:5])
-    return [_plain(read[generation.key]) for generation in generations]
+    read = ((one.generation.key, one) for one in grader.grade(generations))
+    asked = [generation.key for generation in generations]
+    return [_plain(one) for one in roll_call(read, asked, (f"grader {grader.name!r}", "graded"))]
 
 
 def _strictly(generation: Generation) -> PlainGrade:

@@ -1,6 +1,6 @@
 """What the world writes instead of an answer: "I cannot answer", "je ne sais pas".
 
-A small table, for readers that have no judge: similarity would find an option near any
+A small table, for graders that have no judge: similarity would find an option near any
 sentence. Only phrases that decline to name an option stand here, not those that merely
 hedge ("I'm not sure, but"). A refusal in other words is left to the floor.
 """

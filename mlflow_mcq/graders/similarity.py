@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from mlflow_mcq.doors import Embedder
 from mlflow_mcq.errors import ModelError
+from mlflow_mcq.grader_settings import SimilaritySettings
 from mlflow_mcq.graders.answer_words import without_lead
 from mlflow_mcq.graders.labels import fold, forms_of, peel
 from mlflow_mcq.graders.mentions import each_mention, mentions, plain
@@ -29,7 +30,6 @@ from mlflow_mcq.graders.refusals import is_refusal
 from mlflow_mcq.graders.spans import Span, extract_span
 from mlflow_mcq.graders.strict import label_names, read_strict
 from mlflow_mcq.graders.thought import sent_text, visible_answer
-from mlflow_mcq.reader_settings import SimilaritySettings
 from mlflow_mcq.records import Generation, Grade, Prompt, Verdict
 
 __all__ = ["SimilarityGrader", "similarity_numbers"]

@@ -44,7 +44,7 @@ def counted(row: Generation, grader: str, votes: Sequence[Vote]) -> Grade:
 
     Args:
         row: What was read.
-        grader: Name of the reader.
+        grader: Name of the grader.
         votes: At least one.
 
     Returns:

@@ -11,13 +11,9 @@ from typing import Any
 import pandas as pd
 
 from mlflow_mcq.errors import DataError
+from mlflow_mcq.given_path import existing_file
 from mlflow_mcq.importers.answers import Imported, check_policy, gather, gold_of
-from mlflow_mcq.importers.log_file import (
-    MOST_BYTES,
-    existing,
-    json_of,
-    zip_members,
-)
+from mlflow_mcq.importers.log_file import MOST_BYTES, json_of, zip_members
 from mlflow_mcq.importers.shown import check_gold_alone, check_order, order_shown
 
 __all__ = ["from_inspect_log"]
@@ -56,7 +52,7 @@ def from_inspect_log(
     """
     check_policy(on_bad_rows)
     check_order(order)
-    path = existing(path)
+    path = existing_file(path)
     with path.open("rb") as file:
         is_zip = file.read(2) == b"PK"
     log = {} if is_zip else _whole(path)

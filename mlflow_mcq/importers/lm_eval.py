@@ -11,8 +11,9 @@ from typing import Any
 import pandas as pd
 
 from mlflow_mcq.errors import DataError
+from mlflow_mcq.given_path import existing_file
 from mlflow_mcq.importers.answers import Imported, check_policy, gather, gold_of
-from mlflow_mcq.importers.log_file import existing, json_lines
+from mlflow_mcq.importers.log_file import json_lines
 from mlflow_mcq.importers.shown import check_gold_alone, check_order, order_shown
 from mlflow_mcq.orientations import letters_for
 
@@ -57,7 +58,7 @@ def from_lm_eval_samples(
     """
     check_policy(on_bad_rows)
     check_order(order)
-    path = existing(path)
+    path = existing_file(path)
     reader = _Reader(question, options, order == "as-is")
     return gather(json_lines(path), reader.read, path, on_bad_rows)
 

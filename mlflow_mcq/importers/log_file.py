@@ -16,25 +16,13 @@ import pyarrow as pa
 
 from mlflow_mcq.errors import DataError
 
-__all__ = ["MOST_BYTES", "existing", "json_lines", "json_of", "zip_members"]
+__all__ = ["MOST_BYTES", "json_lines", "json_of", "zip_members"]
 
 MOST_BYTES = 256 * 2**20
 """Of one JSON text in memory; a zip member that unpacks to more is refused unread."""
 _MOST_MEMBERS = 1_000_000
 _ZSTANDARD = 93
 _LOCAL_HEADER = struct.Struct("<26xHH")
-
-
-def existing(path: str | Path) -> Path:
-    """A path that is a file.
-
-    Raises:
-        DataError: It is none.
-    """
-    path = Path(path)
-    if not path.is_file():
-        raise DataError("file", "does not exist", str(path))
-    return path
 
 
 def json_of(data: bytes, who: str) -> Any:

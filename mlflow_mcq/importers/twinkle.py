@@ -17,8 +17,9 @@ from typing import Any
 import pandas as pd
 
 from mlflow_mcq.errors import DataError
+from mlflow_mcq.given_path import existing_file
 from mlflow_mcq.importers.answers import Imported, check_policy, gather, gold_of
-from mlflow_mcq.importers.log_file import MOST_BYTES, existing, json_lines, json_of
+from mlflow_mcq.importers.log_file import MOST_BYTES, json_lines, json_of
 from mlflow_mcq.importers.shown import check_gold_alone
 from mlflow_mcq.orientations import letters_for
 
@@ -59,7 +60,7 @@ def from_twinkle(
     """
     check_policy(on_bad_rows)
     given = [path] if isinstance(path, (str, Path)) else list(path)
-    paths = [existing(one) for one in given]
+    paths = [existing_file(one) for one in given]
     records = [record for one in paths for record in _records(one)]
     if not records:
         raise DataError("Twinkle Eval results", "hold no rows", [one.name for one in paths])
@@ -96,7 +97,7 @@ def _records(path: Path) -> Iterator[Record]:
             yield from _details(result["details"], f"{path.name}, result {number}")
     # Only the name is used: a path inside a file must not lead anywhere else.
     for name in named:
-        yield from _records(existing(path.parent / re.split(r"[\\/]", name)[-1]))
+        yield from _records(existing_file(path.parent / re.split(r"[\\/]", name)[-1]))
 
 
 def _runs_named(result: Mapping[str, Any]) -> list[str]:

@@ -25,7 +25,10 @@ FEWEST_ITEMS = 2
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A number with its 95 % interval.
+    """A number with its 95 % interval over items.
+
+    Not `mlflow_mcq.reliability.Estimate`, which is over single rows of an exam, nor
+    `mlflow_mcq.corrected.Corrected`, which says how a judge's errors were taken out.
 
     Attributes:
         value: The number; None where undefined.

@@ -1,10 +1,10 @@
-"""What a directory of rows was begun with, so that another evaluation is not taken for it."""
+"""What a directory of rows is used for, so that another evaluation is not taken for it."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mlflow_mcq.errors import StoreError
@@ -12,6 +12,7 @@ from mlflow_mcq.errors import StoreError
 __all__ = ["differences", "flat", "refuse_other"]
 
 _NAME = "evaluation.json"
+_KNOWN = "evaluations"
 _LONGEST = 60
 _UNSET = "left out"
 
@@ -32,15 +33,28 @@ def flat(values: Mapping[str, object], above: str = "") -> dict[str, str]:
     return found
 
 
-def differences(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
+def differences(
+    old: Mapping[str, str], new: Mapping[str, str], defaults: Mapping[str, str] | None = None
+) -> list[str]:
     """What differs between two evaluations, as ``name: old, now new``; names in order.
 
+    Args:
+        old: Values by name, those that have their default left out.
+        new: Likewise.
+        defaults: What is meant where a name is left out, as far as there is such a value.
+
     Example:
-        >>> differences({"seed": "1", "limit": "9"}, {"seed": "2", "limit": "9", "top_k": "5"})
-        ['seed: 1, now 2', 'top_k: left out, now 5']
+        >>> old, new = {"seed": "1", "top_k": "9"}, {"seed": "2", "top_k": "9", "few_shot.k": "5"}
+        >>> differences(old, new)
+        ['few_shot.k: left out, now 5', 'seed: 1, now 2']
+        >>> differences({"seed": "1"}, {}, {"seed": "0"})
+        ['seed: 1, now 0']
     """
-    names = sorted({*old, *new})
-    pairs = {name: (old.get(name, _UNSET), new.get(name, _UNSET)) for name in names}
+    meant = defaults or {}
+    pairs = {
+        name: [side.get(name, meant.get(name, _UNSET)) for side in (old, new)]
+        for name in sorted({*old, *new})
+    }
     return [
         f"{name}: {_short(was)}, now {_short(now)}"
         for name, (was, now) in pairs.items()
@@ -48,35 +62,33 @@ def differences(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
     ]
 
 
-def refuse_other(folder: Path, parts: Mapping[str, str], accept: bool) -> None:
+def refuse_other(
+    folder: Path,
+    parts: Mapping[str, str],
+    accept: bool,
+    defaults: Mapping[str, str] | None = None,
+) -> None:
     """Enter what a directory is for, or check that it is for this.
 
     Args:
         folder: There already, and nobody else is at it.
         parts: All that decides the rows of the evaluation, by name; what has its default is
             left out, so that a setting which a later version adds is no difference.
-        accept: Whether it may differ from what the directory was begun with.
+        accept: Whether this may be one more evaluation beside those that it was used for.
+        defaults: Values of what is left out, to be shown.
 
     Raises:
-        StoreError: The directory was begun with something else, all differences are named; or
-            what it was begun with cannot be read or written.
+        StoreError: The directory was used for others only, all differences from the nearest
+            of them are named; or what it was used for cannot be read or written.
     """
     path = folder / _NAME
     try:
-        old = _read(path)
-        if old == dict(parts):
+        known = _read(path)
+        if dict(parts) in known:
             return
-        if old is not None and not accept:
-            found = "; ".join(differences(old, parts))
-            raise StoreError(
-                "directory",
-                f"{folder} was begun with other settings, so this would not go on with it "
-                f"({found})",
-                possible="Name another directory, or set accept_changes to use this one: rows "
-                "that are the same in both are then found, all others are made, and none are "
-                "mixed.",
-            )
-        _write(path, json.dumps(dict(parts), indent=2))
+        if known and not accept:
+            raise _refused(folder, known, parts, defaults)
+        _write(path, json.dumps({_KNOWN: [*known, dict(parts)]}, indent=2))
     except OSError as error:
         raise StoreError(
             "directory",
@@ -86,8 +98,28 @@ def refuse_other(folder: Path, parts: Mapping[str, str], accept: bool) -> None:
         ) from error
 
 
-def _read(path: Path) -> dict[str, str] | None:
-    """What stands there; None where nothing does, or a crash has torn it.
+def _refused(
+    folder: Path,
+    known: Sequence[Mapping[str, str]],
+    parts: Mapping[str, str],
+    defaults: Mapping[str, str] | None,
+) -> StoreError:
+    # Of several that were accepted any one would do: the nearest is the one that was meant.
+    found = min((differences(old, parts, defaults) for old in known[::-1]), key=len)
+    begun = "was begun with other settings, so this would not go on with it"
+    if len(known) > 1:
+        begun = f"was used with {len(known)} other settings, and is nearest to this in one of them"
+    return StoreError(
+        "directory",
+        f"{folder} {begun} ({'; '.join(found)})",
+        possible="Name another directory, or set accept_changes to use this one: rows "
+        "that are the same in both are then found, all others are made, and none are "
+        "mixed.",
+    )
+
+
+def _read(path: Path) -> list[dict[str, str]]:
+    """The evaluations that it was used for; none where no note stands, or a crash has torn it.
 
     Raises:
         StoreError: Somebody else's file has this name: it is not ours to write over.
@@ -95,21 +127,26 @@ def _read(path: Path) -> dict[str, str] | None:
     try:
         text = path.read_bytes().decode("utf-8", "replace").strip("\0 \r\n")
     except FileNotFoundError:
-        return None
+        return []
     try:
         told = json.loads(text)
     except (ValueError, RecursionError):
         if not text or text.startswith("{"):
-            return None
+            return []
         told = None
-    if isinstance(told, dict) and all(isinstance(value, str) for value in told.values()):
-        return told
+    known = told.get(_KNOWN) if isinstance(told, dict) and len(told) == 1 else None
+    if isinstance(known, list) and known and all(map(_is_ours, known)):
+        return known
     raise StoreError(
         "directory",
         f"holds a file {_NAME} that is not from here, and would be written over",
         str(path.parent),
         "Name another directory.",
     )
+
+
+def _is_ours(told: object) -> bool:
+    return isinstance(told, dict) and all(isinstance(value, str) for value in told.values())
 
 
 def _write(path: Path, text: str) -> None:

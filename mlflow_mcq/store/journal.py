@@ -20,6 +20,7 @@ from filelock import FileLock, Timeout
 
 from mlflow_mcq.cache_home import cache_home
 from mlflow_mcq.errors import StoreError
+from mlflow_mcq.given_path import home_path
 from mlflow_mcq.store.evaluation import refuse_other
 from mlflow_mcq.store.hold import Hold, holding
 from mlflow_mcq.store.ledger import Entry, entries
@@ -115,20 +116,26 @@ def open_journal(cache: str, name: str) -> Journal | None:
     return Journal(folder, own=cache == "run")
 
 
-def open_directory(folder: str, parts: Mapping[str, str], accept: bool) -> Journal:
+def open_directory(
+    folder: str,
+    parts: Mapping[str, str],
+    accept: bool,
+    defaults: Mapping[str, str] | None = None,
+) -> Journal:
     """The folder that a user has named for the rows of one evaluation; it is never removed.
 
     Args:
         folder: Made where it does not exist.
-        parts: All that decides the rows, by name.
-        accept: Whether the folder may have been begun with something else.
+        parts: All that decides the rows, by name; what has its default is left out.
+        accept: Whether the folder may have been used for something else.
+        defaults: Values of what is left out, to be shown.
 
     Raises:
         StoreError: It was, and may not; another run is at it; or it cannot be used.
     """
-    journal = Journal(Path(folder).expanduser(), own=True, lasting=True)
+    journal = Journal(home_path(folder, "directory", StoreError), own=True, lasting=True)
     try:
-        refuse_other(journal.folder, parts, accept)
+        refuse_other(journal.folder, parts, accept, defaults)
     except BaseException:
         journal.close(finished=False)
         raise
@@ -139,7 +146,9 @@ def folder_of(cache: str, name: str) -> Path | None:
     """The folder that `open_journal` uses; None where nothing is kept."""
     if cache == "off":
         return None
-    return cache_home() / "runs" / name if cache == "run" else Path(cache).expanduser()
+    if cache == "run":
+        return cache_home() / "runs" / name
+    return home_path(cache, "cache", StoreError)
 
 
 _TAKEN = {
@@ -172,11 +181,10 @@ def _locked(folder: Path, setting: str) -> FileLock:
     except Timeout:
         rule, possible = _TAKEN[setting]
         raise StoreError(setting, f"{rule}: {_holder(folder)}", possible=possible) from None
-    except (OSError, ValueError) as error:  # a zero in the name is a ValueError
-        said = getattr(error, "strerror", None) or error
+    except OSError as error:
         raise StoreError(
             setting,
-            f"the folder of the run cannot be written ({type(error).__name__}: {said})",
+            f"the folder of the run cannot be written ({type(error).__name__}: {error.strerror})",
             str(folder),
             _ELSEWHERE[setting],
         ) from error

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import BinaryIO
 
 from mlflow_mcq.errors import StoreError
+from mlflow_mcq.given_path import home_path
 from mlflow_mcq.records import Reply
 from mlflow_mcq.store.row_file import RowFile, parse, scan
 
@@ -51,7 +52,7 @@ class RowStore:
     """
 
     def __init__(self, folder: str | Path, writer: str | None = None) -> None:
-        self.folder = Path(folder).expanduser()
+        self.folder = home_path(folder, "cache", StoreError)
         name = writer or f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
         # Opened at the first row: a run that finds everything leaves no file behind.
         self._path = self.folder / f"{name}{_SUFFIX}"

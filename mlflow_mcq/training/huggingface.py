@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import mlflow
 from transformers import TrainerCallback
 
-from mlflow_mcq.errors import ModelError, SettingsError
+from mlflow_mcq.engines.spread import refuse_sharded
+from mlflow_mcq.errors import ModelError
 from mlflow_mcq.ranks import present_ranks
+from mlflow_mcq.training.curves import Curves
 from mlflow_mcq.training.probe import Probe
-from mlflow_mcq.training.untouched import refuse_shards
 
-__all__ = ["McqCallback", "check_interval"]
+__all__ = ["McqCallback"]
 
 _EVAL, _OURS = "eval_", "mcq/"
 
@@ -44,33 +44,30 @@ class McqCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not
     def __init__(
         self, data: Any, every_n_steps: int = 100, *, tokenizer: Any = None, **settings: Any
     ) -> None:
-        self.every_n_steps = check_interval(every_n_steps)
-        self.probe = Probe(data, **settings)
+        self._curves = Curves(Probe(data, **settings), every_n_steps)
         self._tokenizer = tokenizer
-        self._given_run = self.probe.run_id
-        self._last = -1
-        self._values: dict[str, float] = {}
         self._training = False
-        self._opened = False
+
+    @property
+    def probe(self) -> Probe:
+        """What measures."""
+        return self._curves.probe
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         """Check what would fail at every point, and measure the model as it comes."""
         self._training = True
         if not state.is_world_process_zero:
             return
-        refuse_shards(more["model"])
+        refuse_sharded(more["model"])
         self._tokenizer_of(more)
-        self.probe.run_id = self._given_run  # another training has another run
-        if self.probe.run_id is None and mlflow.active_run() is None:
-            mlflow.start_run()
-            self._opened = True
-        self._last = -1
+        self._curves.begin()
         self._measure(state, more)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         """Measure, where it is time, and at the last step."""
         # Not at the end of training: the Trainer may have put its best weights back by then.
-        due = state.global_step % self.every_n_steps == 0 or state.global_step == state.max_steps
+        step = state.global_step
+        due = self._curves.is_due(step) or step == state.max_steps
         if state.is_world_process_zero and due:
             self._measure(state, more)
 
@@ -84,7 +81,7 @@ class McqCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not
         wanted = chosen_by.removeprefix(_EVAL).startswith(_OURS)
         if wanted and state.is_world_process_zero:
             self._measure(state, more)
-        found = self._values if self._last == state.global_step else {}
+        found = self._curves.values if self._curves.step == state.global_step else {}
         if wanted:  # each process chooses by itself, and must choose the same
             found = present_ranks().from_main(lambda: found)
         metrics.update({f"{_EVAL}{name}": value for name, value in found.items()})
@@ -96,14 +93,10 @@ class McqCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not
             return
         if not getattr(args, "load_best_model_at_end", False):
             self._measure(state, more)
-        if self._opened:
-            mlflow.end_run()
-            self._opened = False
+        self._curves.end()
 
     def _measure(self, state: Any, more: dict[str, Any]) -> None:
-        if state.global_step != self._last:
-            self._last = state.global_step
-            self._values = self.probe.log(more["model"], self._tokenizer_of(more), self._last)
+        self._curves.measure(state.global_step, more["model"], self._tokenizer_of(more))
 
     def _tokenizer_of(self, more: dict[str, Any]) -> Any:
         found = self._tokenizer or more.get("processing_class") or more.get("tokenizer")
@@ -115,14 +108,3 @@ class McqCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not
                 possible="Trainer(..., processing_class=tokenizer), or McqCallback(tokenizer=...).",
             )
         return found
-
-
-def check_interval(every_n_steps: int) -> int:
-    """A number of steps from 1.
-
-    Raises:
-        SettingsError: It is none.
-    """
-    if isinstance(every_n_steps, bool) or not isinstance(every_n_steps, int) or every_n_steps < 1:
-        raise SettingsError("every_n_steps", "must be a whole number from 1", every_n_steps)
-    return every_n_steps

@@ -6,12 +6,10 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-import mlflow
-
+from mlflow_mcq.engines.spread import refuse_sharded
 from mlflow_mcq.errors import SettingsError
-from mlflow_mcq.training.huggingface import check_interval
+from mlflow_mcq.training.curves import Curves
 from mlflow_mcq.training.probe import Probe
-from mlflow_mcq.training.untouched import refuse_shards
 
 __all__ = ["McqLightningCallback"]
 
@@ -69,30 +67,26 @@ class McqLightningCallback(_Callback):  # type: ignore[misc]
                 possible='pip install "mlflow-mcq[lightning]"',
             )
         super().__init__()
-        self.every_n_steps = check_interval(every_n_steps)
-        self.probe = Probe(data, **settings)
+        self._curves = Curves(Probe(data, **settings), every_n_steps)
         self._tokenizer = tokenizer
         self._find = model or (lambda module: module.model)
-        self._given_run = self.probe.run_id
-        self._last = -1
-        self._opened = False
+
+    @property
+    def probe(self) -> Probe:
+        """What measures."""
+        return self._curves.probe
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Check what would fail at every point, and measure the model as it comes."""
         if not trainer.is_global_zero:
             return
-        refuse_shards(self._find(pl_module))
-        # Another training has another run.
-        self.probe.run_id = self._given_run or _run_of_logger(trainer)
-        if self.probe.run_id is None and mlflow.active_run() is None:
-            mlflow.start_run()
-            self._opened = True
-        self._last = -1
+        refuse_sharded(self._find(pl_module))
+        self._curves.begin(_run_of_logger(trainer))
         self._measure(trainer, pl_module)
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, *batch: Any, **more: Any) -> None:
         """Measure, where it is time; batches whose gradients are still collected are no step."""
-        if trainer.is_global_zero and trainer.global_step % self.every_n_steps == 0:
+        if trainer.is_global_zero and self._curves.is_due(trainer.global_step):
             self._measure(trainer, pl_module)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
@@ -100,14 +94,10 @@ class McqLightningCallback(_Callback):  # type: ignore[misc]
         if not trainer.is_global_zero:
             return
         self._measure(trainer, pl_module)
-        if self._opened:
-            mlflow.end_run()
-            self._opened = False
+        self._curves.end()
 
     def _measure(self, trainer: Any, module: Any) -> None:
-        if trainer.global_step != self._last:
-            self._last = trainer.global_step
-            self.probe.log(self._find(module), self._tokenizer, self._last)
+        self._curves.measure(trainer.global_step, self._find(module), self._tokenizer)
 
 
 def _run_of_logger(trainer: Any) -> str | None:

@@ -17,6 +17,7 @@ from mlflow_mcq.datasets.reading import read_data
 from mlflow_mcq.datasets.streaming import load_part
 from mlflow_mcq.doors import Grader
 from mlflow_mcq.engines.handle import local_model
+from mlflow_mcq.engines.spread import refuse_sharded
 from mlflow_mcq.errors import McqError, SettingsError
 from mlflow_mcq.front import checked_settings
 from mlflow_mcq.graders import JudgeGrader
@@ -27,7 +28,7 @@ from mlflow_mcq.plugin import Plan, plan_of
 from mlflow_mcq.settings import Settings
 from mlflow_mcq.table import grades_frame
 from mlflow_mcq.tracking import RunLog, quiet
-from mlflow_mcq.training.untouched import refuse_shards, untouched
+from mlflow_mcq.training.untouched import untouched
 from mlflow_mcq.unwrap import speaks_chat
 
 __all__ = ["Probe"]
@@ -105,7 +106,7 @@ class Probe:
         Raises:
             ModelError: The model cannot answer, or its weights are spread over processes.
         """
-        refuse_shards(model)
+        refuse_sharded(model)
         start = time.monotonic()
         values: dict[str, float] = {}
         with untouched(model), quiet():

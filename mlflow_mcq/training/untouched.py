@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mlflow_mcq.errors import ModelError
-
-__all__ = ["refuse_shards", "untouched"]
+__all__ = ["untouched"]
 
 _CHECKPOINTING = "gradient_checkpointing"
 _CACHE = "use_cache"
@@ -54,24 +52,6 @@ def untouched(model: Any) -> Iterator[None]:
         torch.set_rng_state(states[2])
         if states[3]:
             torch.cuda.set_rng_state_all(states[3])
-
-
-def refuse_shards(model: Any) -> None:
-    """Refuse a model of which this process holds a part.
-
-    One process alone measures, and its first forward pass would wait for ever for the others.
-
-    Raises:
-        ModelError: The weights are sharded (FSDP, ZeRO 3, tensor parallel).
-    """
-    names = {type(module).__name__ for module in model.modules()}
-    parts = any(hasattr(p, "ds_tensor") or hasattr(p, "placements") for p in model.parameters())
-    if parts or "FullyShardedDataParallel" in names:
-        raise ModelError(
-            "McqCallback",
-            "cannot measure a model whose weights are spread over processes",
-            possible="Save checkpoints and evaluate them: mlflow_mcq.evaluate(folder, data).",
-        )
 
 
 def _configs(model: Any) -> list[Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mlflow_mcq.datasets.cells import is_missing
 from mlflow_mcq.datasets.layouts.layout import (
     Cells,
     Fields,
@@ -19,7 +20,6 @@ from mlflow_mcq.datasets.layouts.layout import (
     gold_at,
     gold_letter,
     gold_text,
-    is_missing,
     is_whole,
     text_of,
 )

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
+from mlflow_mcq.datasets.cells import is_missing
 from mlflow_mcq.errors import DataError
 
 __all__ = [
@@ -28,7 +28,6 @@ __all__ = [
     "gold_at",
     "gold_letter",
     "gold_text",
-    "is_missing",
     "is_whole",
     "text_of",
 ]
@@ -125,17 +124,6 @@ class Layout:
 def doubt(name: str, rule: str, got: object = ..., possible: str = "") -> DataError:
     """The error of one field; the caller puts file and row before it."""
     return DataError(f"field {name!r}", rule, got, possible)
-
-
-def is_missing(value: object) -> bool:
-    """None, NaN of any width, NA or NaT.
-
-    Example:
-        >>> is_missing(float("nan")), is_missing("NA"), is_missing([])
-        (True, False, False)
-    """
-    scalar: Any = value
-    return value is None or (pd.api.types.is_scalar(value) and bool(pd.isna(scalar)))
 
 
 def is_whole(value: object) -> bool:

@@ -18,12 +18,12 @@ from mlflow_mcq.graders.usage import Usage
 from mlflow_mcq.judge_settings import JudgeSettings
 from mlflow_mcq.settings import Settings, read_settings
 
-__all__ = ["FAMILIES", "Readers", "judge_settings", "regex_name"]
+__all__ = ["FAMILIES", "GraderPool", "judge_settings", "regex_name"]
 
 _AT_ONCE = 32
 
 
-class Readers:
+class GraderPool:
     """Graders of one kind, each in the hands of one thread at a time.
 
     Args:
@@ -89,30 +89,30 @@ def regex_name(name: str) -> str:
     return full
 
 
-def _judges(told: Mapping[str, Any]) -> Readers:
+def _judges(told: Mapping[str, Any]) -> GraderPool:
     from mlflow_mcq.judges import judge_of
 
     settings = judge_settings(told)
     limited = settings.max_calls is not None or settings.max_judge_tokens is not None
     # A budget is counted by one grader, and weights loaded here answer one caller at a time.
     alone = limited or settings.base_url == "local"
-    return Readers(lambda: judge_of(settings), 1 if alone else settings.concurrency)
+    return GraderPool(lambda: judge_of(settings), 1 if alone else settings.concurrency)
 
 
-def _strict(told: Mapping[str, Any]) -> Readers:
+def _strict(told: Mapping[str, Any]) -> GraderPool:
     from mlflow_mcq.graders.strict_alone import StrictGrader
 
-    return Readers(StrictGrader, _AT_ONCE)
+    return GraderPool(StrictGrader, _AT_ONCE)
 
 
-def _regex(told: Mapping[str, Any]) -> Readers:
+def _regex(told: Mapping[str, Any]) -> GraderPool:
     from mlflow_mcq.graders import ALL_REGEX_GRADERS
 
     name = regex_name(str(told["name"]))
-    return Readers(lambda: ALL_REGEX_GRADERS[name], _AT_ONCE)
+    return GraderPool(lambda: ALL_REGEX_GRADERS[name], _AT_ONCE)
 
 
-def _similarity(told: Mapping[str, Any]) -> Readers:
+def _similarity(told: Mapping[str, Any]) -> GraderPool:
     chosen = _part("similarity", told).similarity
 
     def build() -> Grader:
@@ -122,10 +122,10 @@ def _similarity(told: Mapping[str, Any]) -> Readers:
         embedder = SentenceEmbedder(chosen.encoder, chosen.batch_size, chosen.cache_dir)
         return SimilarityGrader(embedder, chosen)
 
-    return Readers(build, 1)
+    return GraderPool(build, 1)
 
 
-def _analogy(told: Mapping[str, Any]) -> Readers:
+def _analogy(told: Mapping[str, Any]) -> GraderPool:
     chosen = _part("analogy", told).analogy
 
     def build() -> Grader:
@@ -135,14 +135,14 @@ def _analogy(told: Mapping[str, Any]) -> Readers:
         named = chosen.tokenizer
         return AnalogyGrader(chosen, load_tokenizer(named) if named else None)
 
-    return Readers(build, 1)
+    return GraderPool(build, 1)
 
 
 def _part(name: str, told: Mapping[str, Any]) -> Settings:
     return read_settings({name: dict(told)})
 
 
-FAMILIES: dict[str, Callable[[Mapping[str, Any]], Readers]] = {
+FAMILIES: dict[str, Callable[[Mapping[str, Any]], GraderPool]] = {
     "judge": _judges,
     "strict": _strict,
     "regex": _regex,

@@ -15,7 +15,7 @@ from mlflow_mcq.reliability import wilson
 from mlflow_mcq.scores import LabelScores
 from mlflow_mcq.table import storable
 
-__all__ = ["exam_tables", "label_scores_frame", "reader_tables", "unwinnable_frame"]
+__all__ = ["exam_tables", "grader_tables", "label_scores_frame", "unwinnable_frame"]
 
 _SCORE_COLUMNS = (
     "item_id", "protocol", "orientation", "slot", "letter", "option", "is_gold", "token",
@@ -24,7 +24,7 @@ _SCORE_COLUMNS = (
 _KIND_COLUMNS = ("kind", "n", "n_errors", "n_right", "sensitivity", "low", "high")
 
 
-def reader_tables(grader: Grader, items: Sequence[Item]) -> dict[str, pd.DataFrame]:
+def grader_tables(grader: Grader, items: Sequence[Item]) -> dict[str, pd.DataFrame]:
     """The tables of a grader's own, by name; nothing for one that has none.
 
     Args:
