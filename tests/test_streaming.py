@@ -22,11 +22,14 @@ from native_rows import NATIVE
 import mlflow_mcq
 from mlflow_mcq.datasets import streaming
 from mlflow_mcq.datasets.chunks import frame_chunks
+from mlflow_mcq.datasets.frame import Row
 from mlflow_mcq.datasets.part import part_of
 from mlflow_mcq.datasets.reading import Reading, read_data
+from mlflow_mcq.datasets.sampling import Keys
 from mlflow_mcq.datasets.sources import load_data
 from mlflow_mcq.datasets.streaming import load_part
 from mlflow_mcq.errors import DataError, McqError
+from mlflow_mcq.records import Item
 from mlflow_mcq.settings import Settings
 
 Rows = list[dict[str, Any]]
@@ -452,3 +455,21 @@ def test_targets_that_are_no_column_are_refused_before_a_run_is_opened(tmp_path:
     with pytest.raises(McqError, match=r"targets: is not a column.*'gold'"):
         mlflow_mcq.evaluate(lambda frame: [], path, evaluators="mcq_regex", targets="gold", limit=2)
     assert mlflow.active_run() is None
+
+
+@pytest.mark.parametrize(
+    "n_ids", [pytest.param(30_000, id="ids of their own"), pytest.param(15_000, id="twice each")]
+)
+def test_a_draw_takes_few_bytes_of_each_row(n_ids: int) -> None:
+    """A file may have many millions of rows, and all of them are put in order at once."""
+    keys = Keys(0, n_rows := 30_000)
+    for i in range(n_rows):
+        item = Item(f"q{i % n_ids}", "?", ("x", "y"), i % 2, meta={"subject": "ab"[i % 2]})
+        keys.add(Row(item, {}, ""))
+    tracemalloc.start()
+    try:
+        assert len(keys.kinds()) == 2
+        assert keys.n_ids_of(keys.taken(100)) == 100
+        assert tracemalloc.get_traced_memory()[1] < 60 * n_rows
+    finally:
+        tracemalloc.stop()

@@ -11,7 +11,7 @@ from mlflow_mcq.graders.translated import translated
 
 
 @pytest.mark.parametrize("table", [labels._WIDE, harmless._WIDE], ids=["labels", "harmless"])
-@given(text=st.text("aＡ（）\u3000‘😀\ud800\ufeff\uffff", min_size=1, max_size=8))
+@given(text=st.text("aＡ（）\u3000‘😀\ud800\udc00\ufeff\uffff\x00", min_size=1, max_size=8))
 def test_a_long_text_is_translated_as_a_short_one_is(
     table: dict[int, str | int], text: str
 ) -> None:

@@ -1,6 +1,6 @@
 """Large files: only the rows that are measured are held, and they are those of the whole file.
 
-The file is gone over once, part by part, and some forty bytes are kept of each row: enough to
+The file is gone over once, part by part, and some 24 bytes are kept of each row: enough to
 draw by (`Keys`) and to say what the whole file is (`Tally`). Then the rows drawn are read.
 """
 
@@ -22,6 +22,7 @@ from mlflow_mcq.datasets.hub import SCHEME
 from mlflow_mcq.datasets.one_pass import OnePass
 from mlflow_mcq.datasets.part import Part
 from mlflow_mcq.datasets.reading import drawn_from
+from mlflow_mcq.datasets.sampling import Places
 from mlflow_mcq.datasets.shape import HowRead, Shape, check_layout
 from mlflow_mcq.datasets.sources import load_data
 from mlflow_mcq.datasets.table_digest import TableDigest
@@ -129,7 +130,7 @@ class _Pass:
         self.one = OnePass(asked, believed, n_rows_at_most(path))
         self.digest = TableDigest()
         # By row that can be read: where it stands in the file, and where in its split.
-        self._stands, self._places = array("q"), array("q")
+        self._stands, self._places = _Ascending(), _Ascending()
         for frame in _of_split(path, split):
             start = self.digest.n_rows
             self.digest.add(frame)
@@ -144,8 +145,9 @@ class _Pass:
             DataError: As for `read_data`.
         """
         drawn = drawn_from(self.one, self._asked, self._path.name)
-        stands = np.asarray(self._stands)[drawn.counts]
-        frame = picked_rows(self._path, stands).reindex(columns=list(self.digest.columns))
+        frame = picked_rows(self._path, self._stands.of(drawn.counts)).reindex(
+            columns=list(self.digest.columns)
+        )
         frame.attrs["source"] = self._path.name
         part = Part(
             self._asked.key,
@@ -153,11 +155,39 @@ class _Pass:
             drawn.said,
             tuple((bad.row, bad.error) for bad in drawn.bad),
             len(self.one.tally.keys),
-            tuple(np.asarray(self._places)[drawn.counts].tolist()),
+            tuple(self._places.of(drawn.counts).tolist()),
             self.digest.n_rows,
             self.digest.digest(),
         )
         return part.hang_on(frame)
+
+
+class _Ascending:
+    """Ascending numbers by their count; where they run on by ones, none is held.
+
+    Example:
+        >>> numbers = _Ascending()
+        >>> for number in (0, 1, 2, 7, 8):
+        ...     numbers.append(number)
+        >>> numbers.of(np.array([1, 3, 4])).tolist()
+        [1, 7, 8]
+    """
+
+    def __init__(self) -> None:
+        self._n, self._ahead = 0, 0
+        self._starts, self._shifts = array("q", [0]), array("q", [0])
+
+    def append(self, number: int) -> None:
+        if number - self._n != self._ahead:
+            self._ahead = number - self._n
+            self._starts.append(self._n)
+            self._shifts.append(self._ahead)
+        self._n += 1
+
+    def of(self, counts: Places) -> Places:
+        runs = np.searchsorted(np.asarray(self._starts), counts, side="right") - 1
+        ahead: Places = np.asarray(self._shifts)[runs]
+        return counts + ahead
 
 
 def _apart(frame: pd.DataFrame, asked: HowRead) -> tuple[pd.DataFrame, list[object] | None]:

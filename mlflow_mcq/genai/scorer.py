@@ -104,14 +104,16 @@ class McqScorer(Scorer):  # type: ignore[misc]  # MLflow ships no types
 
         self._refuse_credentials()
         source = _SOURCE.replace("{settings}", repr(json.dumps(self.settings)))
+        # MLflow 3.4 knows no description of a scorer, and would refuse the field.
+        more = {"description": self.description} if hasattr(self, "description") else {}
         return asdict(
             SerializedScorer(
                 name=self.name,
-                description=self.description,
                 aggregations=self.aggregations,
                 call_source=source,
                 call_signature=_SIGNATURE,
                 original_func_name=f"mcq_{self._family}",
+                **more,
             )
         )
 

@@ -8,6 +8,7 @@ __all__ = ["translated"]
 
 _SHORT = 1000
 _PLANE = 0x10000
+_END = "."  # numpy takes zeros at the end for filling
 
 
 def translated(text: str, table: Mapping[int, str | int]) -> str:
@@ -25,8 +26,9 @@ def translated(text: str, table: Mapping[int, str | int]) -> str:
         return text.translate(table)
     import numpy as np  # late: whoever grades short texts must not wait for it
 
-    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
-    put = np.arange(_PLANE, dtype="<u4")
+    # numpy's own arrays of text, and no codec: those stop at each half of a surrogate pair.
+    codes = np.array([text + _END]).view(np.uint32)
+    put = np.arange(_PLANE, dtype=np.uint32)
     put[[*table]] = [sign if isinstance(sign, int) else ord(sign) for sign in table.values()]
-    codes = np.where(codes < _PLANE, put[codes % _PLANE], codes)
-    return codes.tobytes().decode("utf-32-le", "surrogatepass")
+    codes[:-1] = np.where(codes < _PLANE, put[codes % _PLANE], codes)[:-1]
+    return str(codes.view(f"U{len(codes)}").item())[: -len(_END)]
