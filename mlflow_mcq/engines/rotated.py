@@ -293,9 +293,9 @@ class RotatedGenerator:
 
     def _say(self, row: _Row, guess: list[int], chosen: list[int], logits: torch.Tensor) -> bool:
         """Take up the tokens chosen as far as the guesses before them hold; True at the end."""
-        for token, scores, guessed in zip(chosen, logits, [*guess, None], strict=True):
+        for at, (token, guessed) in enumerate(zip(chosen, [*guess, None], strict=True)):
             if self._watch is not None:
-                self._watch(row.place, len(row.new), scores)
+                self._watch(row.place, len(row.new), logits[at])
             self._drafts.heed(row.place, row.newest, token)
             row.new.append(token)
             over, stopped = self._is_over(row, token)
