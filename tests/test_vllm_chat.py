@@ -2,7 +2,7 @@
 
 The stand-in generates with transformers, ends rows as vLLM does and refuses what vLLM refuses,
 so that what is handed over (token ids, seeds, stop texts, ends) and what is made of the output
-are seen to be those of the other engine. `test_vllm_itself` asks the real one where it is there.
+are seen to be those of the other engine.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import pytest
 import torch
-from tiny import PLAIN_TEMPLATE, byte_tokenizer, tiny_model, tiny_of
+from tiny import PLAIN_TEMPLATE, byte_tokenizer, tiny_model
 from transformers import AutoConfig, AutoTokenizer
 
 import mlflow_mcq
@@ -277,22 +277,3 @@ def test_labels_are_scored_as_by_the_other_engine(
         assert (other.prompt, other.error, other.bounded) == (one.prompt, one.error, ())
         assert other.logprobs == pytest.approx(one.logprobs, abs=1e-4)
     assert {one.error for one in want} == {"", "prompt_too_long"}
-
-
-def test_vllm_itself(tmp_path: Path) -> None:
-    pytest.importorskip("vllm", reason="vLLM is not installed")
-    # Heads of 64: what its kernels know on every device.
-    sizes = {"hidden_size": 128, "num_attention_heads": 2, "num_key_value_heads": 1}
-    tiny_of("llama", **sizes).save_pretrained(tmp_path)
-    byte_tokenizer(PLAIN_TEMPLATE).save_pretrained(tmp_path)
-    folder = str(tmp_path)
-    ours = mlflow_mcq.local_model(folder, dtype="float32").chat
-    theirs = mlflow_mcq.local_model(folder, dtype="float32", engine="vllm").chat
-    free = dict(ours.ask(QUERIES, Decoding(max_new_tokens=8)))
-    stop = next(c for c in free[0].text[2:] if c.isascii() and c.isprintable())
-    for decoding in (Decoding(max_new_tokens=8), Decoding(max_new_tokens=8, stop=(stop,))):
-        assert dict(theirs.ask(QUERIES, decoding)) == dict(ours.ask(QUERIES, decoding))
-    drawn = Decoding(max_new_tokens=8, temperature=0.7)
-    first = dict(theirs.ask(QUERIES, drawn))
-    again = dict(theirs.ask(QUERIES[::-1], drawn))
-    assert [first[place] for place in range(6)] == [again[place] for place in range(6)][::-1]
