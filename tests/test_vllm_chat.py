@@ -1,8 +1,8 @@
-"""The wiring of an in-process vLLM, against a stand-in: vLLM itself needs a GPU and is not here.
+"""The wiring of an in-process vLLM, against a stand-in: vLLM itself is seldom installed.
 
-The stand-in generates with transformers and ends rows as vLLM documents it, so that what is
-handed over (token ids, seeds, stop texts, ends) and what is made of the output are seen to be
-those of the other engine.
+The stand-in generates with transformers, ends rows as vLLM does and refuses what vLLM refuses,
+so that what is handed over (token ids, seeds, stop texts, ends) and what is made of the output
+are seen to be those of the other engine.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import pytest
 import torch
 from tiny import PLAIN_TEMPLATE, byte_tokenizer, tiny_model
+from transformers import AutoConfig, AutoTokenizer
 
 import mlflow_mcq
 from mlflow_mcq.engines.described import described
@@ -32,16 +33,35 @@ QUERIES = [Query(f"Question {n}: which? Answer:", seed=n) for n in range(5)]
 QUERIES += [Query((Message("user", "Which one?"),), seed=9)]
 
 
+_DRAWN = {
+    "temperature": 1.0, "top_p": 1.0, "top_k": 0, "seed": None, "max_tokens": 16, "stop": None,
+    "stop_token_ids": None, "include_stop_str_in_output": False, "skip_special_tokens": True,
+    "logprobs": None,
+}  # fmt: skip
+"""What we use of ``vllm.SamplingParams``, as it is where nothing is said."""
+
+_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
+
+
+def sampling_params(**given: Any) -> SimpleNamespace:
+    assert given.keys() <= _DRAWN.keys()
+    return SimpleNamespace(**{**_DRAWN, **given})
+
+
 class StandIn:
     """What we use of ``vllm.LLM``, for greedy rows."""
 
     made: ClassVar[list[StandIn]] = []
 
     def __init__(self, **arguments: Any) -> None:
+        if arguments.get("max_lora_rank", 8) not in _RANKS:
+            raise ValueError("max_lora_rank: input should be 8, 16, 32, 64, 128, 256, 320 or 512")
         self.arguments, self.asked = arguments, []
         self.model = tiny_model(max_position_embeddings=512)
-        self.tokenizer = byte_tokenizer()
-        config = SimpleNamespace(max_model_len=512)
+        self.tokenizer = AutoTokenizer.from_pretrained(arguments["model"])
+        # Its "auto" halves a checkpoint of float32.
+        dtype = {"auto": "bfloat16"}.get(arguments["dtype"], arguments["dtype"])
+        config = SimpleNamespace(max_model_len=512, dtype=getattr(torch, dtype))
         self.llm_engine = SimpleNamespace(model_config=config)
         StandIn.made.append(self)
 
@@ -54,7 +74,7 @@ class StandIn:
         return [self._row(prompt["prompt_token_ids"], drawn) for prompt, drawn in rows]
 
     def _row(self, ids: list[int], drawn: Any) -> Any:
-        if getattr(drawn, "logprobs", None):
+        if drawn.logprobs:
             return self._listed(ids, drawn.logprobs)
         new: list[int] = []
         reason, stop = "length", None
@@ -62,7 +82,7 @@ class StandIn:
             with torch.no_grad():
                 logits = self.model(input_ids=torch.tensor([ids + new])).logits
             new.append(int(logits[0, -1].argmax()))
-            text = self.tokenizer.decode(new)
+            text = self.tokenizer.decode(new, skip_special_tokens=drawn.skip_special_tokens)
             stop = next((one for one in drawn.stop or () if one in text), None)
             if new[-1] in drawn.stop_token_ids or stop is not None:
                 reason = "stop"
@@ -81,11 +101,13 @@ class StandIn:
 
 @pytest.fixture
 def vllm(monkeypatch: pytest.MonkeyPatch) -> list[StandIn]:
-    module, lora, request = (ModuleType(n) for n in ("vllm", "vllm.lora", "vllm.lora.request"))
-    module.LLM, module.SamplingParams = StandIn, SimpleNamespace
+    names = ("vllm", "vllm.lora", "vllm.lora.request", "vllm.platforms")
+    module, lora, request, platforms = map(ModuleType, names)
+    module.LLM, module.SamplingParams = StandIn, sampling_params
     module.__version__ = "0.0.0"
     request.LoRARequest = lambda name, number, path: (name, number, path)
-    for one in (module, lora, request):
+    platforms.current_platform = SimpleNamespace(is_cpu=lambda: False)
+    for one in (module, lora, request, platforms):
         monkeypatch.setitem(sys.modules, one.__name__, one)
     StandIn.made.clear()
     return StandIn.made
@@ -107,6 +129,72 @@ def test_rows_are_those_of_the_other_engine(folder: str, vllm: list[StandIn]) ->
         assert dict(theirs.ask(QUERIES, decoding)) == dict(ours.ask(QUERIES, decoding))
     assert theirs.speaks_chat
     assert theirs.control_tokens == ours.control_tokens
+
+
+def test_a_stop_text_may_be_a_special_token(folder: str, vllm: list[StandIn]) -> None:
+    plain = mlflow_mcq.local_model(folder).chat
+    (free,) = dict(plain.ask(QUERIES[:1], Decoding(max_new_tokens=12))).values()
+    special = next(c for c in free.text[3:] if c.isascii() and c.isprintable())
+    tokenizer = byte_tokenizer(PLAIN_TEMPLATE)
+    tokenizer.add_special_tokens({"additional_special_tokens": [special]})
+    tokenizer.save_pretrained(folder)
+    decoding = Decoding(max_new_tokens=12, stop=(special,))
+    ours = dict(mlflow_mcq.local_model(folder).chat.ask(QUERIES[:1], decoding))
+    theirs = mlflow_mcq.local_model(folder, engine="vllm").chat
+    assert dict(theirs.ask(QUERIES[:1], decoding)) == ours
+    assert ours[0].finish_reason == "stop"
+
+
+def test_a_row_that_vllm_gives_up_is_no_answer(
+    folder: str, vllm: list[StandIn], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chat = mlflow_mcq.local_model(folder, engine="vllm").chat
+    ended = SimpleNamespace(token_ids=[70], text="", finish_reason="abort", stop_reason=None)
+    monkeypatch.setattr(StandIn, "_row", lambda *_: SimpleNamespace(outputs=[ended]))
+    (answer,) = dict(chat.ask(QUERIES[:1], Decoding(max_new_tokens=2))).values()
+    assert (answer.text, answer.error) == (None, "vllm ended the row: abort")
+
+
+@pytest.mark.parametrize("on_cpu", [True, False], ids=["cpu", "gpu"])
+@pytest.mark.parametrize(
+    ("stored", "wanted", "cpu", "gpu"),
+    [
+        ("float32", None, "float32", "float32"),
+        ("float32", "auto", "float32", "float32"),
+        ("bfloat16", None, "float32", "auto"),
+        ("bfloat16", "auto", "auto", "auto"),
+        ("float32", "float16", "float16", "float16"),
+    ],
+)
+def test_a_dtype_means_what_it_means_for_the_other_engine(
+    folder: str, vllm: list[StandIn], on_cpu: bool, stored: str, wanted: str, cpu: str, gpu: str
+) -> None:
+    sys.modules["vllm.platforms"].current_platform.is_cpu = lambda: on_cpu
+    config = AutoConfig.from_pretrained(folder)
+    config.dtype = getattr(torch, stored)
+    config.save_pretrained(folder)
+    chat = VllmChat(LocalSettings(path=folder, engine="vllm", dtype=wanted))
+    told = cpu if on_cpu else gpu
+    assert vllm[0].arguments["dtype"] == told
+    assert chat.described["mcq.model_dtype"] == told.replace("auto", "bfloat16")
+
+
+@pytest.mark.parametrize(
+    ("adapter", "room"),
+    [
+        ('{"r": 4}', 8),
+        ('{"r": 8, "rank_pattern": null}', 8),
+        ('{"r": 12}', 16),
+        ('{"r": 16, "rank_pattern": {"q_proj": 40}}', 64),
+    ],
+)
+def test_any_rank_finds_room(
+    folder: str, tmp_path: Path, vllm: list[StandIn], adapter: str, room: int
+) -> None:
+    (tmp_path / "lora").mkdir()
+    (tmp_path / "lora" / "adapter_config.json").write_text(adapter)
+    VllmChat(LocalSettings(path=folder, engine="vllm", adapter=str(tmp_path / "lora")))
+    assert vllm[0].arguments["max_lora_rank"] == room
 
 
 def test_each_row_is_drawn_with_its_own_seed(folder: str, vllm: list[StandIn]) -> None:
@@ -156,7 +244,7 @@ def test_one_at_a_time_is_in_memory(folder: str, vllm: list[StandIn]) -> None:
         assert loaded(one, 4) is chat
         loaded(other, 8)
         loaded(one, 8)
-    assert [one.arguments["dtype"] for one in vllm] == ["auto", "float16", "auto"]
+    assert [one.arguments["dtype"] for one in vllm] == ["float32", "float16", "float32"]
 
 
 def test_vllm_is_named_where_it_is_not_there(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:

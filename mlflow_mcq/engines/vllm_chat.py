@@ -17,7 +17,7 @@ from mlflow_mcq.engines.decoding import eos_ids
 from mlflow_mcq.engines.demo import resolve_weights
 from mlflow_mcq.engines.encoding import encode
 from mlflow_mcq.engines.tokenizer import control_tokens
-from mlflow_mcq.engines.weights import weights_origin
+from mlflow_mcq.engines.weights import text_config, weights_origin
 from mlflow_mcq.errors import ModelError
 from mlflow_mcq.local_settings import LocalSettings
 from mlflow_mcq.records import Conversation, Decoding, Query, Reply
@@ -70,7 +70,7 @@ class VllmChat:
         try:
             self.tokenizer: Any = AutoTokenizer.from_pretrained(folder, **named)
             config = AutoConfig.from_pretrained(folder, **named)
-            self._llm: Any = vllm.LLM(**_arguments(folder, settings))
+            self._llm: Any = vllm.LLM(**_arguments(folder, settings, config))
         except (OSError, ValueError, RuntimeError, ImportError) as error:
             raise ModelError(f"model {settings.path!r}", f"cannot be loaded: {error}") from error
         try:
@@ -79,7 +79,9 @@ class VllmChat:
             generation = None  # many checkpoints have none
         self._eos = eos_ids(_Holder(generation), self.tokenizer)
         self._vllm, self._lora = vllm, _lora(settings)
-        self._longest: int = self._llm.llm_engine.model_config.max_model_len
+        loaded = self._llm.llm_engine.model_config
+        self._longest: int = loaded.max_model_len
+        dtype = str(loaded.dtype).removeprefix("torch.")
         template = getattr(self.tokenizer, "chat_template", None)
         self.speaks_chat: bool = bool(template)
         self.control_tokens: tuple[str, ...] = control_tokens(self.tokenizer)
@@ -87,11 +89,12 @@ class VllmChat:
             folder,
             _Holder(None, config),
             adapter=settings.adapter or "",
-            changes=settings.base.changes,
+            # What vLLM settled on, too: one name of a dtype is not the same on each device.
+            changes=f"{settings.base.changes} {dtype}",
         )
         name = json.dumps(["vllm", self.origin, template], default=str)
         self.fingerprint: str = hashlib.sha256(name.encode()).hexdigest()[:12]
-        told = settings.model_dump(exclude={"path"}, exclude_defaults=True)
+        told = settings.model_dump(exclude={"path"}, exclude_defaults=True) | {"dtype": dtype}
         self.described: dict[str, object] = {f"mcq.model_{k}": v for k, v in told.items()}
         self.described["mcq.model_vllm"] = str(getattr(vllm, "__version__", "unknown"))
 
@@ -176,9 +179,14 @@ class VllmChat:
             stop_token_ids=list(self._eos),
             # As the other engine keeps a row: up to and including the stop text.
             include_stop_str_in_output=True,
+            # Otherwise a stop text that is a special token would never be seen.
+            skip_special_tokens=False,
         )
 
     def _reply(self, sent: str, ids: list[int], output: Any) -> Reply:
+        if output.finish_reason not in ("stop", "length"):
+            # A part of an answer, which must not be graded as one.
+            return Reply(None, f"vllm ended the row: {output.finish_reason}", sent=sent)
         new = list(output.token_ids)
         cut = next((place for place, token in enumerate(new) if token in self._eos), None)
         kept = tuple(new[:cut])
@@ -200,10 +208,10 @@ class _Holder:
         self.generation_config, self.config = generation_config, config
 
 
-def _arguments(folder: str, settings: LocalSettings) -> dict[str, Any]:
+def _arguments(folder: str, settings: LocalSettings, config: Any) -> dict[str, Any]:
     given: dict[str, Any] = {
         "model": folder,
-        "dtype": settings.dtype or "auto",
+        "dtype": _dtype(settings.dtype, config),
         "revision": settings.revision,
         "trust_remote_code": settings.trust_remote_code,
         # Sampling values and penalties stored in the checkpoint are not inherited.
@@ -217,6 +225,19 @@ def _arguments(folder: str, settings: LocalSettings) -> dict[str, Any]:
     return given
 
 
+def _dtype(wanted: str | None, config: Any) -> str:
+    """The dtype as vLLM is to be told it, so that it means what it means for the other engine."""
+    from vllm.platforms import current_platform
+
+    if wanted is None and current_platform.is_cpu():
+        return "float32"
+    text = text_config(_Holder(None, config))
+    stored = getattr(text, "dtype", None) or getattr(text, "torch_dtype", None)
+    # By "auto" vLLM would halve a float32 checkpoint, and say so nowhere but in its log.
+    kept = "float32" if str(stored).endswith("float32") else "auto"
+    return kept if wanted in (None, "auto") else wanted
+
+
 def _lora(settings: LocalSettings) -> Any:
     if settings.adapter is None:
         return None
@@ -226,10 +247,12 @@ def _lora(settings: LocalSettings) -> Any:
 
 
 def _rank(adapter: str) -> int:
+    """The room for an adapter: vLLM takes 8, 16, 32 and so on, and refuses a 4 or a 12."""
     try:
         given = json.loads((Path(adapter) / "adapter_config.json").read_text(encoding="utf-8"))
-        return int(given["r"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        ranks = [int(given["r"]), *map(int, (given.get("rank_pattern") or {}).values())]
+        return max(8, 1 << (max(ranks) - 1).bit_length())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelError(
             "model.adapter", "must be a folder with a LoRA adapter, for vllm", adapter
         ) from error
