@@ -316,7 +316,7 @@ def test_a_run_is_an_arm_like_any_other(ran: dict[str, Any]) -> None:
     tags = ran["run"].data.tags
     assert tags["mcq.status"] == "finished"
     assert len(tags["mcq.judge_fingerprint"]) == 12
-    with pytest.raises(RunInUse, match="holds an arm already"):
+    with pytest.raises(RunInUse, match="holds an evaluation already"):
         mlflow_mcq.folded(ran["result"])
 
 

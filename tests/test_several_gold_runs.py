@@ -9,7 +9,7 @@ from typing import Any
 import mlflow
 import pandas as pd
 import pytest
-from fake_server import FakeServer, Script
+from fake_server import FakeServer, Script, server_error
 from mlflow import MlflowClient
 from mlflow.exceptions import MlflowException
 
@@ -107,8 +107,24 @@ def test_under_all_a_set_is_right_and_can_be_read_again(judge: dict[str, Any]) -
     shared = {name for name in both if not name.endswith(("seconds", "share"))}
     assert {n: again.metrics[n] for n in shared} == {n: result.metrics[n] for n in shared}
     pd.testing.assert_frame_equal(grades_of(again), rows)
-    kept = mlflow_mcq.regrade(result.run_id, judge, only="errors")
-    pd.testing.assert_frame_equal(grades_of(kept), rows)
+    assert mlflow_mcq.regrade(result.run_id, judge, only="errors").run_id == result.run_id
+
+
+def test_sets_that_were_read_are_kept_where_errors_are_read_again(
+    judge_server: Callable[[Script], FakeServer],
+) -> None:
+    def shaky(request: dict[str, Any], n_calls: int) -> Any:
+        return server_error() if n_calls == 3 else reading_judge(request, n_calls)
+
+    server = judge_server(shaky)
+    judge = {"model": "fake", "base_url": server.url, "exam_replies": 0, "max_retries": 0}
+    broken = mlflow_mcq.evaluate(wordy, FRAME, judge, several_gold="all")
+    assert broken.metrics["judge/n_judge_errors"] == 1
+    n_calls = len(server.requests)
+    mended = mlflow_mcq.regrade(broken.run_id, judge, only="errors")
+    assert len(server.requests) - n_calls <= 2
+    whole = mlflow_mcq.regrade(broken.run_id, judge)
+    pd.testing.assert_frame_equal(grades_of(mended), grades_of(whole))
 
 
 def test_under_all_one_gold_of_two_is_wrong_and_lists_need_no_judge(judge: dict[str, Any]) -> None:
