@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -82,7 +83,9 @@ def evaluate(
 
     def whole(given: Any, handle: Any) -> EvaluationResult:
         # MLflow's last words to its store come after ours, and may be the ones that fail.
-        with held_together():
+        with held_together(), warnings.catch_warnings():
+            # Advice on the columns of training sets, at every table of items with numbered answers.
+            warnings.filterwarnings("ignore", message="Hint: Inferred schema contains integer")
             result = mlflow.models.evaluate(
                 model=handle,
                 data=given,
