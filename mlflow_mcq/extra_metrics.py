@@ -13,6 +13,10 @@ extra_metrics=[extra_metrics.accuracy(options="options")])``. Our own evaluators
 ============================  ========================================================
 
 All are fractions in [0, 1]; one without rows behind it is not logged.
+
+The default grader is a regex, which looks for letters: "The answer is mercury" is OTHER to it.
+``strict`` reads that, but leaves every row of prose and every refusal out of the accuracy, so it
+would flatter a model that talks; only a judge reads all of them.
 """
 
 from __future__ import annotations
@@ -111,6 +115,11 @@ def all_metrics(
     options: str | Sequence[str], grader: GraderName = "regex_bounded", **more: Any
 ) -> Any:
     """The four of them, under their usual names.
+
+    Args:
+        options: As for `accuracy`.
+        grader: As for `accuracy`: a regex unless you name another.
+        more: ``question`` and ``order``, as for `accuracy`.
 
     Example:
         >>> [one.name for one in all_metrics("options")]

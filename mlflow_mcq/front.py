@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import mlflow
@@ -82,7 +84,7 @@ def evaluate(
 
     def whole(given: Any, handle: Any) -> EvaluationResult:
         # MLflow's last words to its store come after ours, and may be the ones that fail.
-        with held_together():
+        with held_together(), _no_advice():
             result = mlflow.models.evaluate(
                 model=handle,
                 data=given,
@@ -107,6 +109,14 @@ def evaluate(
         lambda handle: whole(usable(), handle),
         ranks,
     )
+
+
+@contextmanager
+def _no_advice() -> Iterator[None]:
+    """Leave out MLflow's advice on training sets, given at every table with numbered answers."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Hint: Inferred schema contains integer")
+        yield
 
 
 def _say_alarms(result: EvaluationResult) -> None:

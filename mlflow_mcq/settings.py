@@ -361,6 +361,12 @@ _ROOMS: dict[str, type[BaseModel]] = {
     "logprob": LogprobSettings,
 }
 
+# No name is near it: "temperature" was no help to who wanted a system prompt.
+_SYSTEM = (
+    "A system message is part of a protocol: put the words at the head of template, or see "
+    '"A system prompt" in docs/protocols.md.'
+)
+
 
 def _as_settings_error(error: ValidationError) -> SettingsError:
     fault = first_fault(error)
@@ -368,8 +374,10 @@ def _as_settings_error(error: ValidationError) -> SettingsError:
     room = ".".join(part for part in fault.where[:-1] if isinstance(part, str))
     if fault.kind == "unknown":
         legal = _ROOMS.get(room, Settings).model_fields
+        system = not room and fault.name.casefold().startswith("system")
+        known = _SYSTEM if system else known_names(fault.name, legal)
         # The value is not repeated: what stands under an unknown name may be a key.
-        return SettingsError(where, "is not a setting", possible=known_names(fault.name, legal))
+        return SettingsError(where, "is not a setting", possible=known)
     last = fault.where[-1] if fault.where else ""
     if room.startswith("judge") and last == "api_key_env":
         # People paste the key itself here: never repeat it.

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from pages import ROOT, blocks_of
 from pydantic import BaseModel
@@ -29,9 +30,14 @@ from mlflow_mcq.grader_settings import (
 )
 from mlflow_mcq.graders.exam_reply import load_exam
 from mlflow_mcq.judge_settings import JudgeSettings, Prices
+from mlflow_mcq.metrics import summarize
+from mlflow_mcq.orientations import plan_for
 from mlflow_mcq.prompt_settings import FewShotSettings
 from mlflow_mcq.protocols import LABEL_STYLES, PROTOCOLS, WORDINGS
+from mlflow_mcq.records import Generation, Grade, Item, Reply
 from mlflow_mcq.settings import EVALUATORS, Columns, Settings
+from mlflow_mcq.statistics.rows import rows_of
+from mlflow_mcq.statistics.selection_bias import by_slot
 from mlflow_mcq.table import generations_frame, grades_frame
 
 DOCS = ROOT / "docs"
@@ -193,10 +199,42 @@ def test_every_metric_that_a_page_names_is_made() -> None:
     assert not is_made("accuracy_of_nobody", texts)
 
 
+def grades_of_three() -> pd.DataFrame:
+    items = [Item(f"q{n}", "Which?", ("p", "q"), n % 2) for n in range(3)]
+    asked = [PROTOCOLS["letters"](i, o, chat=True) for i in items for o in plan_for(i, "rotations")]
+    return grades_frame(
+        Grade.of_choice(Generation(one, 0, Reply("B")), "judge", 1) for one in asked
+    )
+
+
+def test_every_count_of_a_run_is_described() -> None:
+    made = {text for text in spelt() if re.fullmatch(r"(?:generation|data)/[a-z_]+", text)}
+    told = set()
+    for line in page("metrics").splitlines():
+        rooms = re.findall(r"`(\w+)/\w+`", line)
+        told |= {room + name for room in rooms for name in re.findall(r"`\w*(/\w+)`", line)}
+    assert made <= told
+    assert len(made) > 8
+
+
+def test_every_number_of_a_grader_is_described() -> None:
+    found = summarize(grades_of_three(), judged=True, replicates=20)
+    made = {re.sub(r"_(?:low|high)$", "", name) for name in found.values}
+    lost = [
+        name
+        for name in made
+        if not re.search(rf"/{name}`|`_{name.rpartition('_')[2]}`", page("metrics"))
+        and not name.startswith("pick_rate_slot_")
+    ]
+    assert not lost
+    assert {"accuracy_highest", "judge_error_rate", "slot_shift"} <= made
+
+
 def test_every_column_is_described() -> None:
     for name, frame in (
         ("mcq_generations", generations_frame([])),
         ("mcq_grades", grades_frame([])),
+        ("mcq_by_slot", by_slot(rows_of(grades_of_three())).assign(grader="judge")),
     ):
         (section,) = re.findall(rf"^## {name}\n(.*?)^## ", page("tables"), re.M | re.S)
         named = {

@@ -88,3 +88,12 @@ def test_alarms_are_said_beside_the_numbers(n_items: int, fired: bool, capsys) -
     assert ("too_few_items" in tag) is fired
     assert said == ([f"alarms: {tag}; what each found and asks for is in the table mcq_alarms"]
                     if tag != "none" else [])  # fmt: skip
+
+
+@pytest.mark.usefixtures("store")
+def test_numbered_answers_bring_no_advice_on_training_sets(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    data = DATA.assign(answer=[0])
+    mlflow_mcq.evaluate(lambda frame: ["A"] * len(frame), data, evaluators="mcq_regex")
+    assert not [one for one in recwarn if "integer column" in str(one.message)]

@@ -196,6 +196,15 @@ def test_the_spread_compares_the_same_items() -> None:
     assert values["accuracy_spread"] == 0
 
 
+def test_one_orientation_has_no_range() -> None:
+    items = [Item(f"q{n}", "?", ("x", "y"), n % 2) for n in range(4)]
+    summary = summarize(graded(items, parrot, "as-is"), judged=True)
+    ranges = {f"accuracy_{name}" for name in ("lowest", "highest", "spread", "variation")}
+    assert summary.values["accuracy"] == 0.5
+    assert not ranges & set(summary.values)
+    assert {summary.undefined[name] for name in ranges} == {"undefined: fewer than 2 orientations"}
+
+
 @given(items_strategy)
 def test_disagreement_is_zero_with_oneself_and_one_with_a_refuser(items: list[Item]) -> None:
     mine = graded(items, oracle)

@@ -250,11 +250,19 @@ def test_metadata_gold_and_the_order_are_never_printed(protocol: str, chat: bool
             id="JSON braces",
         ),
         pytest.param(
-            "{question}{options} {} {0} {other} %s {{",
-            "Which?A) p\nB) q {} {0} {other} %s {{",
+            "{question}{options} {} {0} { other } {the letter} %s {{",
+            "Which?A) p\nB) q {} {0} { other } {the letter} %s {{",
             id="other braces and percents",
         ),
         pytest.param("{question} {question}{options}", "Which? Which?A) p\nB) q", id="twice"),
+        pytest.param(
+            "{question}{options} {{labels}} {{x}}", "Which?A) p\nB) q {labels} {x}", id="a word"
+        ),
+        pytest.param(
+            r"{question}{options} \boxed{letter} \frac{a}{b} x_{i}",
+            "Which?A) p\nB) q \\boxed{letter} \\frac{a}{b} x_{i}",
+            id="mathematics",
+        ),
     ],
 )
 def test_own_wording_is_filled_in_and_otherwise_left_alone(template: str, text: str) -> None:
@@ -262,17 +270,32 @@ def test_own_wording_is_filled_in_and_otherwise_left_alone(template: str, text: 
 
 
 def test_a_field_inside_the_data_is_not_filled_in_by_own_wording() -> None:
-    item = Item("i", "{options}", ("{labels}", "{question}"), 0)
+    item = Item("i", "{options} {{x}} {y}", ("{labels}", "{question}"), 0)
     text = rendered(item, template="{question}|{options}|{labels}")
-    assert text == "{options}|A) {labels}\nB) {question}|A or B"
+    assert text == "{options} {{x}} {y}|A) {labels}\nB) {question}|A or B"
 
 
 @pytest.mark.parametrize(
-    "template", ["", "{question}", "{options}", "question options", "{Question}"]
+    "template", ["", "{question}", "{options}", "question options", "{{question}}{options}"]
 )
 def test_own_wording_must_show_question_and_options(template: str) -> None:
     with pytest.raises(SettingsError, match=r"\{question\} and \{options\}"):
         prompt_family("letters", Style(template=template))
+
+
+@pytest.mark.parametrize(
+    ("field", "said"),
+    [
+        pytest.param("{label}", r"Did you mean \{labels\}\? Known: ", id="a letter short"),
+        pytest.param("{optoins}", r"Did you mean \{options\}\?", id="two letters changed"),
+        pytest.param("{Question}", r"Did you mean \{question\}\?", id="a capital"),
+        pytest.param("{choices}", r"'\{choices\}'. Known: .*write \{\{choices\}\}", id="far"),
+        pytest.param("{答案}", r"write \{\{答案\}\}", id="another script"),
+    ],
+)
+def test_a_field_that_is_not_known_never_reaches_the_model(field: str, said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        prompt_family("letters", Style(template="{question}\n{options}\n" + field))
 
 
 @pytest.mark.parametrize("name", ["", "Letters", "letter", "dash"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -93,6 +94,14 @@ def test_an_unknown_name_is_refused_with_the_nearest_legal_one(config, where, ne
         read_settings(config)
     assert str(caught.value).startswith(f"{where}: is not a setting")
     assert f'Did you mean "{nearest}"?' in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["system", "system_prompt", "system_message"])
+def test_who_wants_a_system_prompt_is_told_how_to_have_one(name: str) -> None:
+    with pytest.raises(SettingsError, match=r"docs/protocols\.md") as caught:
+        read_settings({name: "Be brief."})
+    assert str(caught.value).startswith(f"{name}: is not a setting")
+    assert not re.search("Be brief|Did you mean", str(caught.value))
 
 
 def test_a_name_like_no_other_lists_all_legal_ones() -> None:

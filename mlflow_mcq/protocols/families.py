@@ -14,6 +14,7 @@ from mlflow_mcq.protocols.nota import with_nota
 from mlflow_mcq.protocols.page import Page, fill, named_list, option_lines
 from mlflow_mcq.protocols.protocol import Protocol, Shots
 from mlflow_mcq.protocols.style import Style
+from mlflow_mcq.protocols.template import check_template
 from mlflow_mcq.protocols.wordings import Wording
 from mlflow_mcq.records import UNSEEN, Item, Orientation
 
@@ -220,7 +221,8 @@ def prompt_family(
         shots: Its examples; None keeps its own.
 
     Raises:
-        SettingsError: The name is unknown, or the template shows no options.
+        SettingsError: The name is unknown, or the template is not sound; see
+            `mlflow_mcq.protocols.template.check_template`.
 
     Example:
         >>> item = Item("q", "Which?", ("p", "q"), 0)
@@ -235,11 +237,6 @@ def prompt_family(
     if not isinstance(family, Protocol):
         return family  # a function of the user's own sets its own pages
     if style is not None and style.template is not None:
-        _check_template(style.template)
+        check_template(style.template)
     changed: dict[str, Any] = {"style": style, "shots": shots}
     return replace(family, **{k: v for k, v in changed.items() if v is not None})
-
-
-def _check_template(template: str) -> None:
-    if not all("{" + field + "}" in template for field in ("question", "options")):
-        raise SettingsError("template", "must contain {question} and {options}", template)

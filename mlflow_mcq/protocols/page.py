@@ -20,7 +20,8 @@ from mlflow_mcq.records import Item, Orientation
 
 __all__ = ["Page", "fill", "named_list", "one_line_label", "option_lines"]
 
-_FIELD = re.compile(r"\{(\w+)\}")
+# In two braces first: such a word is text, also where a field has its name.
+_FIELD = re.compile(r"\{\{(?P<text>\w+)\}\}|\{(?P<field>\w+)\}")
 
 
 def named_list(names: Sequence[str], comma: str = ", ", last: str = " or ") -> str:
@@ -63,13 +64,20 @@ def option_lines(shown: Sequence[str], labels: Sequence[str], mark: str = "- ") 
 def fill(template: str, fields: Mapping[str, str]) -> str:
     """Put fields into a template of ours or of the user's, in one pass.
 
-    A field inside the data is never filled in, and any other brace stays as it is.
+    A field inside the data is never filled in, ``{{word}}`` becomes ``{word}``, and any other
+    brace stays as it is.
 
     Example:
-        >>> fill("{question} {x}", {"question": "Why {labels}?", "labels": "A"})
-        'Why {labels}? {x}'
+        >>> fill("{question} {x} {{labels}}", {"question": "Why {labels}?", "labels": "A"})
+        'Why {labels}? {x} {labels}'
     """
-    return _FIELD.sub(lambda found: fields.get(found[1], found[0]), template)
+
+    def filled(found: re.Match[str]) -> str:
+        if found["text"] is not None:
+            return f"{{{found['text']}}}"
+        return fields.get(found["field"], found[0])
+
+    return _FIELD.sub(filled, template)
 
 
 @dataclass(frozen=True, slots=True)

@@ -176,20 +176,21 @@ def spread(rows: Rows, replicates: int = REPLICATES, seed: int = 0) -> dict[str,
         seed: Of the draws.
 
     Returns:
-        Fractions in [0, 1]; undefined without items graded in two orientations.
+        Fractions in [0, 1]; all undefined with fewer than two orientations.
     """
     cells = cells_of(rows)
     by_orientation = cells.accuracy
-    named: dict[str, Measured] = {}
-    for name, pick in (("lowest", np.min), ("highest", np.max)):
-        named[f"accuracy_{name}"] = (
-            Measured(float(pick(by_orientation)), n_items=int((cells.n > 0).sum()))
-            if len(by_orientation)
-            else undefined("0 items graded in each orientation")
-        )
     if len(by_orientation) < 2:
-        few = undefined("fewer than 2 orientations")
-        return named | {"accuracy_spread": few, "accuracy_variation": few}
+        # The lowest of one would stand as a range that nobody has measured.
+        none = "0 items graded in each orientation"
+        few = "fewer than 2 orientations" if len(by_orientation) else none
+        names = ("lowest", "highest", "spread", "variation")
+        return {f"accuracy_{name}": undefined(few) for name in names}
+    n_items = int((cells.n > 0).sum())
+    named = {
+        f"accuracy_{name}": Measured(float(pick(by_orientation)), n_items=n_items)
+        for name, pick in (("lowest", np.min), ("highest", np.max))
+    }
     there = cells.n > 0
     patterns = patterns_of([*cells.right[there].T, cells.n[there]])
 
