@@ -71,6 +71,31 @@ def test_doubt_is_an_error_that_names_the_row(value: object, key: AnswerKey, sai
     assert "row 17" in str(error.value)
 
 
+COLOURS = AnswerKey(["Rot", "Lilac", "rosé"], ["A", "B", "C"])
+
+
+@pytest.mark.parametrize(
+    ("value", "meant"),
+    [
+        pytest.param("B)", "B", id="a letter with a bracket"),
+        pytest.param("(c).", "C", id="in brackets, small"),
+        pytest.param("rot", "Rot", id="an option in small letters"),
+        pytest.param("Lilca", "Lilac", id="a typing error"),
+        pytest.param("D", None, id="no such letter"),
+        pytest.param("Green", None, id="nothing near"),
+        pytest.param("", None, id="empty"),
+        pytest.param("?", None, id="a mark alone"),
+    ],
+)
+def test_an_answer_that_is_nearly_one_is_refused_with_a_question(
+    value: str, meant: str | None
+) -> None:
+    with pytest.raises(DataError, match="none of the options") as error:
+        read_answer(value, COLOURS)
+    asked = f'Did you mean "{meant}"?'
+    assert (asked in str(error.value)) if meant else ("Did you mean" not in str(error.value))
+
+
 @pytest.mark.parametrize(
     ("mode", "gold"),
     [

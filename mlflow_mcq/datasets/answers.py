@@ -7,6 +7,7 @@ without a trace, so a cell that two readings disagree about is refused.
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,8 @@ from mlflow_mcq.errors import DataError
 
 __all__ = ["AnswerKey", "Counting", "read_answer"]
 
+_MARKS = "()[]{}<>.:;,*\"'` "
+_LONG_ENOUGH = 4  # of shorter texts any may be near to any
 _MODES = "letter, index (from 0), number (from 1) or text"
 
 
@@ -138,7 +141,20 @@ def _no_option(
         if counting is not None:
             counting.note({"number"}, value, who)
         hint += " Numbers count from zero; columns.answer_as: number counts from one."
+    hint = f"{_near(value, key)}{hint}"
     return DataError(who, "the answer names none of the options", value, hint)
+
+
+def _near(value: object, key: AnswerKey) -> str:
+    """What an answer may have meant; it is asked and never taken, since it may mean another."""
+    folded = str(value).strip().casefold()
+    core = folded.strip(_MARKS)
+    names = [*key.options, *key.labels] if core else []
+    # Of two that differ in their capitals alone neither is nearer.
+    meant = {name for name in names if name.strip().casefold() in (folded, core)}
+    if not meant and len(core) >= _LONG_ENOUGH:
+        meant = {*difflib.get_close_matches(str(value).strip(), key.options, n=1, cutoff=0.8)}
+    return f'Did you mean "{meant.pop().strip()[:40]}"? ' if len(meant) == 1 else ""
 
 
 def _as_text(value: object, who: str) -> str:
