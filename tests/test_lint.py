@@ -63,7 +63,7 @@ def test_rows_that_are_no_items_are_found_and_do_not_stop_the_rest(
     ("golds", "more", "found", "said"),
     [
         pytest.param(
-            [2, 1, 2, 1], {}, ["counted_from"], "counting from 0, and none is 0", id="1.."
+            [2, 1, 2, 1], {}, ["counted_from"], "counting from 0, and none is 0", id="one"
         ),
         pytest.param([2, 0, 2, 1], {}, [], "answers counted from 0", id="a zero"),
         pytest.param([2, 1, 2, 1], {"answer_as": "index"}, [], "answers counted from 0", id="told"),
