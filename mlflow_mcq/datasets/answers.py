@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from mlflow_mcq.datasets.way_out import nested
 from mlflow_mcq.errors import DataError
 
 __all__ = ["AnswerKey", "Counting", "read_answer"]
@@ -166,7 +167,9 @@ def _as_text(value: object, who: str) -> str:
         return str(int(value))  # pandas turns a column of ints with one gap into floats
     if isinstance(value, (str, int, float, np.integer, np.floating)):
         return str(value).strip()
-    raise DataError(who, "the answer must be a letter, an index or a text", value)
+    raise DataError(
+        who, "the answer must be a letter, an index or a text", value, nested(value)
+    )
 
 
 def _letters(text: str, key: AnswerKey) -> Iterable[int]:
