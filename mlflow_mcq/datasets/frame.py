@@ -106,8 +106,11 @@ def read_rows(
     rows = []
     counting = Counting() if faults is None else faults.counting
     places = range(len(frame)) if places is None else places
-    for count, (position, cells) in enumerate(zip(places, _cells(frame), strict=True)):
-        answer = targets[count] if targets is not None else cells[where.answer]
+    if targets is None:
+        targets = frame.iloc[:, [str(name) for name in frame.columns].index(where.answer)].tolist()
+    if where.answer_as == "auto":
+        counting.look_at(targets)
+    for position, cells, answer in zip(places, _cells(frame), targets, strict=True):
         try:
             row = _read_row(cells, where, answer, position, counting)
             rows.append(replace(row, item=under_policy(row.item, several_gold, row.who)))

@@ -80,8 +80,8 @@ class Tally:
         ends = sorted({*labels, *self._ends}, key=lambda label: (len(label), label))
         self._ends = [ends[0], ends[-1]]
 
-    def said(self, layout: Layout | None, inside: bool, n_bad: int) -> str:
-        """One line for people.
+    def said(self, layout: Layout | None, inside: bool, n_bad: int, from_zero: bool = False) -> str:
+        """One line for people; ``from_zero`` where a 0 settled how texts count.
 
         Raises:
             DataError: The answers may all be one option off.
@@ -96,7 +96,7 @@ class Tally:
         ]
         if self._n_odd:
             parts.append(f"labels {self._ends[0]}-{self._ends[-1]} in {self._n_odd:,}")
-        parts += self._counted() if layout is None else []
+        parts += self._counted(from_zero) if layout is None else []
         golds = {golds for _, golds in kinds}
         only = next(iter(golds))
         if golds == {only} and len(only) == 1:
@@ -109,13 +109,14 @@ class Tally:
         note = f" ({layout.note})" if layout is not None and layout.note else ""
         return "read as: " + ", ".join(parts) + note + (self._doubt() if layout is None else "")
 
-    def _counted(self) -> list[str]:
+    def _counted(self, from_zero: bool) -> list[str]:
         """How answers count, where that is certain."""
         told = self._asked.settings.columns.answer_as
         if told in ("index", "number"):
             return [f"answers counted from {int(told == 'number')}"]
         golds = self.keys.golds()
-        return ["answers counted from 0"] if 0 in golds and self._numbers == golds else []
+        sure = from_zero or (0 in golds and self._numbers == golds)
+        return ["answers counted from 0"] if sure else []
 
     def _doubt(self) -> str:
         """What to say of numbers that are read as counting from zero, though none of them is 0.
