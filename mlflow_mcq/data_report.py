@@ -29,7 +29,7 @@ def describe(arm: Arm, reading: Reading) -> Arm:
         "data/n_skipped": float(len(reading.bad)),
     }
     if arm.settings.lint:
-        arm.lint = lint_read(arm.items, reading.bad, arm.settings)
+        arm.lint = lint_read(arm.items, reading.bad, arm.settings, reading.said)
         numbers, undefined = arm.lint.numbers, arm.lint.undefined
         arm.numbers.values |= {f"lint/{k}": numbers[k] for k in _SHOWN if k in numbers}
         arm.numbers.undefined |= {f"lint/{k}": undefined[k] for k in _SHOWN if k in undefined}

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import stat
+from itertools import islice
 from pathlib import Path
 
 from mlflow_mcq.errors import DataError, McqError
 
 __all__ = ["existing_file", "home_path", "is_address", "refuse_address"]
+
+
+_MOST_BESIDE = 1_000
 
 
 def home_path(given: str | Path, setting: str, kind: type[McqError]) -> Path:
@@ -86,4 +91,16 @@ def existing_file(given: str | Path, who: str = "file") -> Path:
     except OSError as error:  # pathlib's own is_file lets a name that is too long through
         rule = f"cannot be looked for ({type(error).__name__}: {error.strerror})"
         raise DataError(who, rule, str(path)) from error
-    raise DataError(who, "does not exist", str(path), f"Looked for {path.absolute()}.")
+    hint = f"{_beside(path)}Looked for {path.absolute()}."
+    raise DataError(who, "does not exist", str(path), hint)
+
+
+def _beside(path: Path) -> str:
+    """The file of the same folder that was meant; empty where none is near."""
+    try:
+        # A folder may hold millions; a mistyped name is sought where somebody could read on.
+        names = [one.name for one in islice(path.parent.iterdir(), _MOST_BESIDE)]
+    except (OSError, ValueError):
+        return ""
+    near = difflib.get_close_matches(path.name, sorted(names), n=1, cutoff=0.75)
+    return f'Did you mean "{path.with_name(near[0])}"? ' if near else ""

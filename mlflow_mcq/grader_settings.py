@@ -6,6 +6,8 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from mlflow_mcq.nearest import known_names
+
 __all__ = [
     "AnalogySettings",
     "LogprobSettings",
@@ -45,6 +47,13 @@ class RegexSettings(BaseModel):
         if given == "all":
             return get_args(ParserName)
         given = (given,) if isinstance(given, str) else given
+        known = get_args(ParserName)
+        for name in given if isinstance(given, (list, tuple)) else ():
+            if isinstance(name, str) and name not in known:
+                # The scorers of `mlflow.genai` take the short form, so it is tried here.
+                near = f"regex_{name.removeprefix('regex_')}"
+                hint = known_names(near, known).removesuffix(".")
+                raise ValueError(f"{name!r} is no published parser. {hint}, all")
         return tuple(dict.fromkeys(given)) if isinstance(given, (list, tuple)) else given
 
 

@@ -344,7 +344,7 @@ def _override(given: dict[str, Any], overrides: dict[str, Any]) -> None:
                 str(name), "is nothing that is put over a recipe", possible=known_names(name, known)
             )
     judge = {name: overrides.pop(key) for key, name in JUDGE_WORDS.items() if key in overrides}
-    if "limit" in overrides:
+    if isinstance(overrides.get("limit"), str):  # of the command line, where all is text
         try:
             overrides["limit"] = int(overrides["limit"])
         except ValueError:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from mlflow_mcq.datasets.answers import AnswerKey, Counting, read_answer
+from mlflow_mcq.datasets.one_pass import OnePass
+from mlflow_mcq.datasets.reading import read_data
+from mlflow_mcq.datasets.shape import HowRead
 from mlflow_mcq.errors import DataError
+from mlflow_mcq.settings import Settings
 
 RIVERS = AnswerKey(["Rhine", "Danube", "Volga"], ["A", "B", "C"])
 NUMBERS = AnswerKey(["2", "3", "1"], ["A", "B", "C"])
@@ -71,6 +76,31 @@ def test_doubt_is_an_error_that_names_the_row(value: object, key: AnswerKey, sai
     assert "row 17" in str(error.value)
 
 
+COLOURS = AnswerKey(["Rot", "Lilac", "rosé"], ["A", "B", "C"])
+
+
+@pytest.mark.parametrize(
+    ("value", "meant"),
+    [
+        pytest.param("B)", "B", id="a letter with a bracket"),
+        pytest.param("(c).", "C", id="in brackets, small"),
+        pytest.param("rot", "Rot", id="an option in small letters"),
+        pytest.param("Lilca", "Lilac", id="a typing error"),
+        pytest.param("D", None, id="no such letter"),
+        pytest.param("Green", None, id="nothing near"),
+        pytest.param("", None, id="empty"),
+        pytest.param("?", None, id="a mark alone"),
+    ],
+)
+def test_an_answer_that_is_nearly_one_is_refused_with_a_question(
+    value: str, meant: str | None
+) -> None:
+    with pytest.raises(DataError, match="none of the options") as error:
+        read_answer(value, COLOURS)
+    asked = f'Did you mean "{meant}"?'
+    assert (asked in str(error.value)) if meant else ("Did you mean" not in str(error.value))
+
+
 @pytest.mark.parametrize(
     ("mode", "gold"),
     [
@@ -107,3 +137,49 @@ def test_a_number_just_beyond_the_options_counts_from_one(answer: object) -> Non
         read_answer(answer, key, who="row 0", counting=counting)
     with pytest.raises(DataError, match=r"row 1.*counting from zero, that of row 0 .* from one"):
         read_answer(1, key, who="row 1", counting=counting)
+
+
+def quiz(answers: list[object], options: list[str] | None = None) -> pd.DataFrame:
+    rows = [
+        {"question": f"Which is {i}?", "options": options or ["iron", "cork", "tin"], "answer": one}
+        for i, one in enumerate(answers)
+    ]
+    return pd.DataFrame(rows, dtype=object)
+
+
+@pytest.mark.parametrize(
+    ("answers", "options", "golds"),
+    [
+        pytest.param(["2", "1", "0"], None, [2, 1, 0], id="a zero settles it"),
+        pytest.param(["0", "1"], ["0", "1", "7"], [0, 1], id="texts agree"),
+        pytest.param(["2", "1"], None, "more than one way", id="no zero"),
+        pytest.param(["1", "0", "B"], None, "more than one way", id="a letter as well"),
+        pytest.param(["1", "0", "01.5"], None, "more than one way", id="no whole number"),
+        pytest.param(["0", "1"], ["7", "0", "1"], "more than one way", id="texts that are numbers"),
+        pytest.param(["0", "1", "9"], ["7", "8", "9"], "more than one way", id="a text alone"),
+        pytest.param(["0", "9", "1"], ["7", "8", "9"], "more than one way", id="a text before"),
+        pytest.param(["0", "3"], None, "counting from one", id="one too many"),
+    ],
+)
+@pytest.mark.parametrize("n_in_part", [1, 2, 9])
+def test_a_zero_settles_how_a_column_of_texts_counts(
+    answers: list[object], options: list[str] | None, golds: list[int] | str, n_in_part: int
+) -> None:
+    table, asked = quiz(answers, options), HowRead(Settings())
+    went, settled = OnePass(asked), False
+    for _ in range(3):
+        parts = [table[i : i + n_in_part] for i in range(0, len(table), n_in_part)]
+        rows = [row for part in parts for row in went.take(part)]
+        settled = went.settled()
+        if settled:
+            break
+        went = OnePass(asked, went.shape)
+    assert settled
+    if isinstance(golds, str):
+        with pytest.raises(DataError, match=golds):
+            read_data(table, Settings())
+        assert golds in str(went.error or went.faults.rows[min(went.faults.rows)])
+        return
+    assert [row.item.gold for row in rows] == golds
+    assert [row.item.gold for row in read_data(table, Settings()).rows] == golds
+    assert [row.item.gold for row in OnePass(asked, went.shape).take(table[:2])] == golds[:2]

@@ -164,6 +164,7 @@ def test_faults_of_items_are_an_exit_code(
     ANSWERS.drop(columns="generation").to_csv(path, index=False)
     code, found = said(capsys, "lint", str(path))
     assert (code, found["findings"]) == (0, [])
+    assert found["read_as"].startswith("read as: ")
     twice = ANSWERS.drop(columns="generation").assign(B=["copper", "Sirius"])
     twice.to_csv(path, index=False)
     code, found = said(capsys, "lint", str(path))

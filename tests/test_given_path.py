@@ -108,3 +108,13 @@ def test_an_address_in_a_recipe_is_named_as_it_was_written(address: str, advice:
         load_data(located(address, Path("recipes")))
     assert f"got {address!r}" in str(caught.value)
     assert advice in str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_met_with_the_one_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "quiz.csv").touch()
+    with pytest.raises(DataError, match="does not exist") as caught:
+        existing_file(tmp_path / "quizz.csv")
+    assert f'Did you mean "{tmp_path / "quiz.csv"}"?' in str(caught.value)
+    with pytest.raises(DataError) as caught:
+        existing_file(tmp_path / "other.csv")
+    assert "Did you mean" not in str(caught.value)

@@ -59,6 +59,30 @@ def test_rows_that_are_no_items_are_found_and_do_not_stop_the_rest(
     assert rules({"id": "x", "question": "Other?"}, row) == {rule: ["row 1"]}
 
 
+@pytest.mark.parametrize(
+    ("golds", "more", "found", "said"),
+    [
+        pytest.param(
+            [2, 1, 2, 1], {}, ["counted_from"], "counting from 0, and none is 0", id="one"
+        ),
+        pytest.param([2, 0, 2, 1], {}, [], "answers counted from 0", id="a zero"),
+        pytest.param([2, 1, 2, 1], {"answer_as": "index"}, [], "answers counted from 0", id="told"),
+        pytest.param([2, 1, 2, 1], {"answer_as": "number"}, [], "counted from 1", id="from one"),
+    ],
+)
+def test_how_answers_count_is_said(
+    golds: list[int], more: dict[str, str], found: list[str], said: str
+) -> None:
+    rows = [
+        {"question": f"Which is {i}?", "options": ["iron", "cork", "tin"], "answer": gold}
+        for i, gold in enumerate(golds)
+    ]
+    report = mlflow_mcq.lint_items(rows, columns=more)
+    assert report.findings["rule"].tolist() == found
+    assert report.said.startswith("read as: plain columns, 4 items, 3 options")
+    assert said in report.said
+
+
 def test_items_that_are_the_same_again() -> None:
     assert rules({}, {}) == {"duplicate_id": ["c"], "identical_question": ["c"]}
 

@@ -67,7 +67,9 @@ def test_where_no_row_can_be_read_nothing_is_measured() -> None:
         pytest.param([3, 1, 2], "counting from", id="numbers from one, the last option first"),
         pytest.param([1.0, 3.0], "counting from", id="floats, as a gap makes of a column"),
         pytest.param(["1", "2", "3"], "more than one way", id="digits that nobody can place"),
-        pytest.param(["0", "1", "1"], "more than one way", id="digits, all but the first unclear"),
+        pytest.param(
+            ["1", "0", "3"], "counting from", id="a zero, and the last of a count from one"
+        ),
     ],
 )
 def test_a_column_that_counts_in_two_ways_is_no_bad_row(answers: list[Any], said: str) -> None:

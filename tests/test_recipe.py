@@ -65,6 +65,7 @@ def written(folder: Path, **recipe: Any) -> Path:
             {"arms": [{"name": "a", "protocol": "runes"}]}, "runes", id="unknown setting of an arm"
         ),
         pytest.param({"limit": 0}, "limit", id="no items"),
+        pytest.param({"limit": "6"}, "limit", id="a text, as everywhere else"),
         pytest.param({"judge": {"model": "m"}}, "judge.base_url", id="half a judge"),
     ],
 )

@@ -104,6 +104,30 @@ def test_who_wants_a_system_prompt_is_told_how_to_have_one(name: str) -> None:
     assert not re.search("Be brief|Did you mean", str(caught.value))
 
 
+@pytest.mark.parametrize(
+    ("config", "where", "meant"),
+    [
+        pytest.param({"language": "german"}, "language", "de", id="language in English"),
+        pytest.param({"language": "Français"}, "language", "fr", id="in its own tongue"),
+        pytest.param({"language": "pt-BR"}, "language", "pt", id="of a region"),
+        pytest.param(
+            {"regex": {"parsers": "bounded"}}, "regex.parsers", "regex_bounded", id="short form"
+        ),
+        pytest.param(
+            {"regex": {"parsers": ["regex_naive", "regex_anser_is"]}},
+            "regex.parsers",
+            "regex_answer_is",
+            id="typing error",
+        ),
+    ],
+)
+def test_an_unknown_value_is_refused_with_the_one_that_was_meant(config, where, meant) -> None:
+    with pytest.raises(SettingsError) as caught:
+        read_settings(config)
+    assert str(caught.value).startswith(f"{where}: ")
+    assert f'Did you mean "{meant}"?' in str(caught.value)
+
+
 def test_a_name_like_no_other_lists_all_legal_ones() -> None:
     with pytest.raises(SettingsError) as caught:
         read_settings({"qqq": 1})

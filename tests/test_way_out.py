@@ -40,6 +40,17 @@ def table(options: object, **names: str) -> pd.DataFrame:
         ),
         pytest.param(table(["Zinn", "Blei"], Frage="Punkte"), "Has ['Punkte'", id="nothing near"),
         pytest.param(
+            pd.DataFrame([{"Frage": {"text": "Welches Metall?"}, "Auswahl": [], "richtig": "A"}]),
+            "pandas.json_normalize(rows), whose columns are named like 'Frage.text'",
+            id="a question inside a dict",
+        ),
+        pytest.param(
+            table(["Zinn", "Blei"], richtig="x").assign(richtig=[{"label": "A"}]),
+            "json_normalize",
+            id="an answer inside a dict",
+        ),
+        pytest.param(table([{"text": "Zinn"}, {"text": "Blei"}]), 'o["text"]', id="dicts"),
+        pytest.param(
             pd.DataFrame({"Frage;Auswahl;richtig": ["x;y;z"]}), 'sep=";"', id="another delimiter"
         ),
     ],
@@ -48,6 +59,13 @@ def test_odd_columns_and_cells(data: pd.DataFrame, said: str) -> None:
     with pytest.raises(DataError) as caught:
         read_data(data, Settings(columns=COLUMNS))
     assert said in str(caught.value)
+
+
+def test_a_name_that_leads_into_a_column_is_no_typing_error() -> None:
+    data = pd.DataFrame([{"prompt": {"text": "Welches Metall?"}, "Auswahl": [], "richtig": "A"}])
+    with pytest.raises(DataError, match=r"json_normalize\(rows\).*'prompt\.text'") as caught:
+        read_data(data, Settings(columns={"question": "prompt.text"}))
+    assert "Did you mean" not in str(caught.value)
 
 
 def test_columns_that_nobody_named_are_shown_as_they_are_written() -> None:

@@ -128,12 +128,13 @@ def lint(data: str, column: Sequence[str], split: str, layout: str) -> Outcome:
     found = report.findings
 
     def show() -> None:
+        click.echo(report.said)
         for one in found.itertuples(index=False):
             click.echo(f"{one.item}: {one.rule}: {one.detail}")
         click.echo(str(report))
 
     said = {
-        "findings": found.to_dict("records"), "numbers": report.numbers,
-        "undefined": report.undefined,
+        "read_as": report.said, "findings": found.to_dict("records"),
+        "numbers": report.numbers, "undefined": report.undefined,
     }  # fmt: skip
     return Outcome(said, show, 1 if len(found) else 0)

@@ -7,16 +7,21 @@ without a trace, so a cell that two readings disagree about is refused.
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from mlflow_mcq.datasets.cells import is_missing
+from mlflow_mcq.datasets.way_out import nested
 from mlflow_mcq.errors import DataError
 
 __all__ = ["AnswerKey", "Counting", "read_answer"]
 
+_MARKS = "()[]{}<>.:;,*\"'` "
+_LONG_ENOUGH = 4  # of shorter texts any may be near to any
 _MODES = "letter, index (from 0), number (from 1) or text"
 
 
@@ -43,10 +48,58 @@ class Counting:
     Attributes:
         seen: Row by reading, ``index`` (from 0) or ``number`` (from 1).
         unclear: A row fits both, and nothing but the user can say which is meant.
+        told: Whether the whole column counts from zero, where an earlier pass has found out.
+        first: Likewise, as far as the first part of it said.
+        all_whole: Every answer so far is a whole number.
+        has_zero: One of them is the text 0.
+        by_zero: The refusal of a row that fits both, and was read as an index since the column
+            holds a 0.
+        apart: A row of digits that are no index: a label or an option text.
     """
 
     seen: dict[str, str] = field(default_factory=dict)
     unclear: bool = False
+    told: bool | None = None
+    first: bool | None = None
+    all_whole: bool = True
+    has_zero: bool = False
+    by_zero: DataError | None = None
+    apart: bool = False
+
+    @property
+    def from_zero(self) -> bool:
+        """Whether the column counts from zero: whole numbers throughout, and a 0 among them."""
+        return self.all_whole and self.has_zero if self.told is None else self.told
+
+    @property
+    def settled(self) -> bool:
+        """Whether all parts were read as the whole column says."""
+        return self.first is None or self.first == self.from_zero
+
+    def look_at(self, answers: Iterable[object]) -> None:
+        """See what the next part of a column says of how it counts."""
+        for value in answers if self.all_whole else ():
+            if isinstance(value, str) or not is_missing(value):
+                text = "" if isinstance(value, (bool, np.bool_)) else str(value).strip()
+                self.all_whole = self.all_whole and _is_number(text)
+                self.has_zero = self.has_zero or (text == "0" and isinstance(value, str))
+        self.first = self.from_zero if self.first is None else self.first
+
+    def note_by_zero(self, names: set[str], refusal: DataError | None) -> None:
+        """Take note of digits in a column that counts from zero.
+
+        Args:
+            names: The readings that fit the row.
+            refusal: What would be said of it without the 0, which fits both ways to count.
+
+        Raises:
+            DataError: Some rows are indices only if the column is, and others are none.
+        """
+        self.apart = self.apart or "index" not in names
+        self.by_zero = self.by_zero or refusal
+        if self.apart and self.by_zero is not None:
+            self.unclear = True
+            raise self.by_zero
 
     @property
     def whole_column(self) -> bool:
@@ -109,6 +162,8 @@ def read_answer(
         # A number is never "the n-th, from one": pandas and hubs count from zero.
         modes = {name: read for name, read in modes.items() if name != "number"}
     found = {(name, index) for name, read in modes.items() for index in read(text, key)}
+    if mode == "auto" and isinstance(value, str) and counting is not None and counting.from_zero:
+        found = _without_numbers(found, value, key, who, counting)
     options = sorted({index for _, index in found})
     if len(options) == 1:
         if counting is not None and mode == "auto":
@@ -118,9 +173,28 @@ def read_answer(
         raise _no_option(value, key, mode, who, counting)
     if counting is not None and {name for name, _ in found} == {"index", "number"}:
         counting.unclear = True
+    raise _in_doubt(found, value, key, who)
+
+
+def _without_numbers(
+    found: set[tuple[str, int]], value: str, key: AnswerKey, who: str, counting: Counting
+) -> set[tuple[str, int]]:
+    """The readings of a text in a column that counts from zero.
+
+    The cells of a CSV file are all texts; a 0 among them says what it says among numbers.
+    """
+    left = {(name, index) for name, index in found if name != "number"}
+    names = {name for name, _ in left}
+    if left:
+        settled = names == {"index"} and len(found) > 1
+        counting.note_by_zero(names, _in_doubt(found, value, key, who) if settled else None)
+    return left
+
+
+def _in_doubt(found: set[tuple[str, int]], value: object, key: AnswerKey, who: str) -> DataError:
     # The text says at a glance which reading is right, without counting from anything.
     readings = ", ".join(f"{name} -> {str(key.options[i])[:40]!r}" for name, i in sorted(found))
-    raise DataError(
+    return DataError(
         who,
         f"the answer can be read in more than one way ({readings})",
         value,
@@ -138,7 +212,20 @@ def _no_option(
         if counting is not None:
             counting.note({"number"}, value, who)
         hint += " Numbers count from zero; columns.answer_as: number counts from one."
+    hint = f"{_near(value, key)}{hint}"
     return DataError(who, "the answer names none of the options", value, hint)
+
+
+def _near(value: object, key: AnswerKey) -> str:
+    """What an answer may have meant; it is asked and never taken, since it may mean another."""
+    folded = str(value).strip().casefold()
+    core = folded.strip(_MARKS)
+    names = [*key.options, *key.labels] if core else []
+    # Of two that differ in their capitals alone neither is nearer.
+    meant = {name for name in names if name.strip().casefold() in (folded, core)}
+    if not meant and len(core) >= _LONG_ENOUGH:
+        meant = {*difflib.get_close_matches(str(value).strip(), key.options, n=1, cutoff=0.8)}
+    return f'Did you mean "{meant.pop().strip()[:40]}"? ' if len(meant) == 1 else ""
 
 
 def _as_text(value: object, who: str) -> str:
@@ -150,7 +237,7 @@ def _as_text(value: object, who: str) -> str:
         return str(int(value))  # pandas turns a column of ints with one gap into floats
     if isinstance(value, (str, int, float, np.integer, np.floating)):
         return str(value).strip()
-    raise DataError(who, "the answer must be a letter, an index or a text", value)
+    raise DataError(who, "the answer must be a letter, an index or a text", value, nested(value))
 
 
 def _letters(text: str, key: AnswerKey) -> Iterable[int]:

@@ -20,7 +20,7 @@ from mlflow_mcq.datasets.answers import AnswerKey, Counting
 from mlflow_mcq.datasets.cells import is_missing
 from mlflow_mcq.datasets.faults import Faults
 from mlflow_mcq.datasets.several_gold import SeveralGold, read_answers, under_policy
-from mlflow_mcq.datasets.way_out import near_column, split_column, split_options
+from mlflow_mcq.datasets.way_out import near_column, nested, split_column, split_options
 from mlflow_mcq.errors import DataError
 from mlflow_mcq.orientations import MOST_SLOTS, letters_for
 from mlflow_mcq.records import Item
@@ -106,8 +106,11 @@ def read_rows(
     rows = []
     counting = Counting() if faults is None else faults.counting
     places = range(len(frame)) if places is None else places
-    for count, (position, cells) in enumerate(zip(places, _cells(frame), strict=True)):
-        answer = targets[count] if targets is not None else cells[where.answer]
+    if targets is None:
+        targets = frame.iloc[:, [str(name) for name in frame.columns].index(where.answer)].tolist()
+    if where.answer_as == "auto":
+        counting.look_at(targets)
+    for position, cells, answer in zip(places, _cells(frame), targets, strict=True):
         try:
             row = _read_row(cells, where, answer, position, counting)
             rows.append(replace(row, item=under_policy(row.item, several_gold, row.who)))
@@ -263,7 +266,8 @@ def _read_row(
     who = f"row {position}" + (f" (id {item_id!r})" if where.id else "")
     question = cells[where.question]
     if not isinstance(question, str) or not question.strip():
-        raise DataError(who, f"the question in column {where.question!r} must be a text", question)
+        rule = f"the question in column {where.question!r} must be a text"
+        raise DataError(who, rule, question, nested(question, where.question))
     if where.options:
         options, labels = _read_options(cells[where.options], who)
     else:
@@ -305,7 +309,8 @@ def _read_options(cell: object, who: str) -> tuple[list[str], tuple[str, ...]]:
     texts = list(cell)
     for slot, text in enumerate(texts):
         if is_missing(text) or not isinstance(text, _PLAIN):
-            raise DataError(who, f"option {slot} must be a text or a number", text)
+            rule = f"option {slot} must be a text or a number"
+            raise DataError(who, rule, text, _OF_DICTS if isinstance(text, Mapping) else "")
     if labels and len(labels) != len(texts):
         raise DataError(who, f"{len(labels)} labels for {len(texts)} options", list(labels))
     return [_plain(text) for text in texts], labels
@@ -336,6 +341,7 @@ def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+_OF_DICTS = 'Take the texts out first: data[column] = [[o["text"] for o in row] for row in ...].'
 _PLAIN = (str, int, float, np.integer, np.floating, np.bool_)
 
 

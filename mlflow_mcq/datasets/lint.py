@@ -12,6 +12,7 @@ import pandas as pd
 from mlflow_mcq.datasets.lint_set import ItemNumber, choices_only, gold_position, longest_is_gold
 from mlflow_mcq.datasets.reading import BadRow, read_data
 from mlflow_mcq.datasets.streaming import load_part
+from mlflow_mcq.datasets.tally import FROM_ZERO
 from mlflow_mcq.errors import DataError
 from mlflow_mcq.orientations import duplicate_options, fixed_options
 from mlflow_mcq.records import Item
@@ -31,10 +32,12 @@ class LintReport:
     Attributes:
         findings: One row a fault: ``item``, ``rule``, ``detail``.
         summary: One row a number: metric, value, interval, chance, items, note.
+        said: How the data was read: its layout, how many items, how answers count.
     """
 
     findings: pd.DataFrame
     summary: pd.DataFrame
+    said: str = ""
 
     @property
     def numbers(self) -> dict[str, float]:
@@ -69,6 +72,7 @@ def lint_items(data: Any, *, split: str | None = None, **settings: Any) -> LintR
     ``gold_position``           the gold stands in some positions too often
     ``longest_is_gold``         the longest option is right more often than by chance
     ``choices_only``            the right option is known by its words alone
+    ``counted_from``            answers fit a count from 0 and a count from 1
     ==========================  ==========================================================
 
     Args:
@@ -89,11 +93,13 @@ def lint_items(data: Any, *, split: str | None = None, **settings: Any) -> LintR
     """
     asked = read_settings({**settings, "on_bad_rows": "skip"})
     reading = read_data(load_part(data, split, asked), asked)
-    return lint_read([row.item for row in reading.rows], reading.bad, asked)
+    return lint_read([row.item for row in reading.rows], reading.bad, asked, reading.said)
 
 
-def lint_read(items: Sequence[Item], bad: Sequence[BadRow], settings: Settings) -> LintReport:
-    """Lint items that were read already, with the rows that could not be."""
+def lint_read(
+    items: Sequence[Item], bad: Sequence[BadRow], settings: Settings, said: str = ""
+) -> LintReport:
+    """Lint items that were read already, with the rows that could not be and what was said."""
     rows = [
         {"item": f"row {one.row}", "rule": _kind(one.error), "detail": str(one.error)}
         for one in bad
@@ -107,8 +113,11 @@ def lint_read(items: Sequence[Item], bad: Sequence[BadRow], settings: Settings) 
         for rule, number in whole.items()
         if number.fault
     ]
+    if FROM_ZERO in said:
+        # Whoever lints and reads "no faults" would go on with every gold one option off.
+        rows.append({"item": WHOLE_SET, "rule": "counted_from", "detail": FROM_ZERO})
     findings = pd.DataFrame(rows, columns=["item", "rule", "detail"])
-    return LintReport(findings, _summary(findings, list(whole.values()), len(items)))
+    return LintReport(findings, _summary(findings, list(whole.values()), len(items)), said)
 
 
 def _summary(findings: pd.DataFrame, numbers: Sequence[ItemNumber], n_items: int) -> pd.DataFrame:

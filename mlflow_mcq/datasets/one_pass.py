@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from mlflow_mcq.datasets.faults import Faults
-from mlflow_mcq.datasets.frame import Row, read_rows
+from mlflow_mcq.datasets.frame import Row, answer_column, read_rows
 from mlflow_mcq.datasets.labels import without_labels
 from mlflow_mcq.datasets.layouts import Fields, Layout
 from mlflow_mcq.datasets.layouts.layout import HEAD
@@ -53,6 +53,8 @@ class OnePass:
         self._fresh = believed is None
         self.shape = Shape() if believed is None else believed
         self.faults = Faults(asked.settings.on_bad_rows == "skip")
+        # Of rows that were drawn the 0 that settled how the column counts may not be one.
+        self.faults.counting.told = self.shape.from_zero
         self.tally = Tally(asked, n_at_most)
         self.error: DataError | None = None
         self.stale = False
@@ -85,10 +87,12 @@ class OnePass:
         places = [places[i] for i in local]
         self._n += len(frame)
         self._survey(records)
+        given = None if targets is None else [targets[i] for i in local]
+        if self.error is not None:
+            self._look_on(records, given)
         if self.error is not None or self.stale or not records:
             return []
         try:
-            given = None if targets is None else [targets[i] for i in local]
             rows = self._rows(frame, records, places, given)
         except DataError as error:
             self.error = error
@@ -117,10 +121,13 @@ class OnePass:
         has_id = shape.has_id and not other and not self.stale
         made = () if other or self.stale else tuple(self._made)
         self.shape = replace(shape, layout=layout, hint=hint, has_id=has_id, made=made)
+        counting = self.faults.counting
+        if not other and not self.stale:
+            self.shape = replace(self.shape, from_zero=counting.from_zero)
         if self._read_without_ids and shape.has_id and not other and not self.stale:
             self.shape = replace(self.shape, has_id=True, made=())
             return False
-        return not other and not self.stale
+        return not other and not self.stale and counting.settled
 
     def _whole(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The rows with all columns of the table."""
@@ -171,6 +178,15 @@ class OnePass:
             layout_name, hint = choose(self._asked, self.shape.names, self._head, self._marks)
             self.shape = replace(self.shape, layout=layout_name, hint=hint)
         self._fresh = False
+
+    def _look_on(self, records: Sequence[_Cells], targets: Sequence[object] | None) -> None:
+        """See how answers count behind a row that fits both ways: a 0 may stand there."""
+        if self.stale or self.shape.native is not None or not self.faults.counting.unclear:
+            return
+        if targets is None:
+            name = str(answer_column(self.shape.names, self._asked.settings.columns))
+            targets = [cells.get(name) for cells in records]
+        self.faults.counting.look_at(targets)
 
     def _add_names(self, records: Sequence[_Cells]) -> None:
         names = self.shape.columns

@@ -136,7 +136,7 @@ def drawn_from(one: OnePass, asked: HowRead, source: str) -> Drawn:
         raise DataError("data", "holds no rows")
     bad = tuple(BadRow(row, _located(faults.rows[row], source)) for row in sorted(faults.rows))
     try:
-        said = one.tally.said(shape.native, shape.inside, len(bad))
+        said = one.tally.said(shape.native, shape.inside, len(bad), bool(shape.from_zero))
     except DataError as error:
         raise _located(error, source) from None
     counts = keys.taken(settings.limit, settings.shard)

@@ -52,6 +52,8 @@ class Shape:
         hint: What to say if plain columns do not fit.
         has_id: Some row of the layout carries an id, so that all of them must.
         made: Columns of the rows that a layout makes; empty as long as they are not known.
+        from_zero: Answers are whole numbers throughout and a 0 is among them; None as long as
+            that is not known.
     """
 
     columns: tuple[str, ...] = ()
@@ -61,6 +63,7 @@ class Shape:
     hint: str = ""
     has_id: bool = False
     made: tuple[str, ...] = ()
+    from_zero: bool | None = None
 
     @property
     def native(self) -> Layout | None:

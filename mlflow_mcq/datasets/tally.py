@@ -15,7 +15,14 @@ from mlflow_mcq.datasets.shape import HowRead
 from mlflow_mcq.errors import DataError
 from mlflow_mcq.orientations import letters_for
 
-__all__ = ["Tally"]
+__all__ = ["FROM_ZERO", "Tally"]
+
+FROM_ZERO = (
+    "answers are read as counting from 0, and none is 0: if yours count from 1, "
+    "set columns.answer_as to number"
+)
+"""Said of numbers that fit both ways to count."""
+
 
 _ENOUGH_NUMBERS = 4
 _MOST_NUMBERS = 10_000
@@ -73,8 +80,8 @@ class Tally:
         ends = sorted({*labels, *self._ends}, key=lambda label: (len(label), label))
         self._ends = [ends[0], ends[-1]]
 
-    def said(self, layout: Layout | None, inside: bool, n_bad: int) -> str:
-        """One line for people.
+    def said(self, layout: Layout | None, inside: bool, n_bad: int, from_zero: bool = False) -> str:
+        """One line for people; ``from_zero`` where a 0 settled how texts count.
 
         Raises:
             DataError: The answers may all be one option off.
@@ -89,6 +96,7 @@ class Tally:
         ]
         if self._n_odd:
             parts.append(f"labels {self._ends[0]}-{self._ends[-1]} in {self._n_odd:,}")
+        parts += self._counted(from_zero) if layout is None else []
         golds = {golds for _, golds in kinds}
         only = next(iter(golds))
         if golds == {only} and len(only) == 1:
@@ -100,6 +108,15 @@ class Tally:
             parts.append(f"{n_bad:,} row{'s' * (n_bad != 1)} left out")
         note = f" ({layout.note})" if layout is not None and layout.note else ""
         return "read as: " + ", ".join(parts) + note + (self._doubt() if layout is None else "")
+
+    def _counted(self, from_zero: bool) -> list[str]:
+        """How answers count, where that is certain."""
+        told = self._asked.settings.columns.answer_as
+        if told in ("index", "number"):
+            return [f"answers counted from {int(told == 'number')}"]
+        golds = self.keys.golds()
+        sure = from_zero or (0 in golds and self._numbers == golds)
+        return ["answers counted from 0"] if sure else []
 
     def _doubt(self) -> str:
         """What to say of numbers that are read as counting from zero, though none of them is 0.
@@ -128,7 +145,4 @@ class Tally:
                 sorted(self._numbers),
                 "Set columns.answer_as to number if 1 is the first option, or to index if 0 is.",
             )
-        return (
-            "; answers are read as counting from 0, and none is 0: if yours count from 1, "
-            "set columns.answer_as to number"
-        )
+        return f"; {FROM_ZERO}"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-__all__ = ["from_file", "near_column", "split_column", "split_options"]
+__all__ = ["from_file", "near_column", "nested", "split_column", "split_options"]
 
+_FLATTEN = "No column is looked into where it holds dicts: pass pandas.json_normalize(rows)"
 _SIGNS = {";": '";"', "\t": '"\\t"', "|": '"|"'}
 
 
@@ -27,10 +28,28 @@ def near_column(named: str, names: Sequence[str]) -> str:
         >>> near_column("Richtig", ["Frage", "richtig"])
         'Did you mean "richtig"? Has [\\'Frage\\', \\'richtig\\']'
     """
+    outer = named.partition(".")[0]
+    if outer != named and outer in names:
+        return f"{_FLATTEN}, whose columns are named like {named!r}. Has {list(names)}"
     folded = {name.casefold(): name for name in names}
     near = difflib.get_close_matches(named.casefold(), folded, n=1, cutoff=0.6)
     hint = f'Did you mean "{folded[near[0]]}"? ' if near else ""
     return f"{hint}Has {list(names)}{split_column(names)}"
+
+
+def nested(cell: object, column: str = "") -> str:
+    """How to lay open what stands inside a cell; empty where it is no dict.
+
+    Example:
+        >>> nested({"text": "2 + 2?"}, "prompt").partition("whose ")[2]
+        "columns are named like 'prompt.text'."
+        >>> nested("2 + 2?", "prompt")
+        ''
+    """
+    if not isinstance(cell, Mapping) or not cell:
+        return ""
+    inner = f"{column}.{next(iter(cell))}"
+    return f"{_FLATTEN}{f', whose columns are named like {inner!r}' if column else ''}."
 
 
 def split_column(names: Sequence[str]) -> str:

@@ -166,7 +166,7 @@ class Recipe(BaseModel):
     experiment: str | None = None
     data: Data | None = None
     split: str | None = None
-    limit: int | None = Field(None, ge=1)
+    limit: int | None = Field(None, ge=1, strict=True)
     model: _Model | None = None
     evaluators: Evaluators = ("mcq_judge",)
     baseline: str | None = None

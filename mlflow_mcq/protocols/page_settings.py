@@ -12,6 +12,7 @@ from mlflow_mcq.nearest import known_names
 from mlflow_mcq.prompt_settings import FewShotSettings
 from mlflow_mcq.protocols.families import PROTOCOLS, reads_of
 from mlflow_mcq.protocols.labels import check_labels
+from mlflow_mcq.protocols.language_names import code_of
 from mlflow_mcq.protocols.page import named_list
 from mlflow_mcq.protocols.wordings import WORDINGS
 
@@ -30,7 +31,10 @@ def _labels(labels: str | tuple[str, ...]) -> str | tuple[str, ...]:
 
 def _language(language: str) -> str:
     if language not in WORDINGS:
-        known = known_names(language, WORDINGS)
+        # By its letters "german" is nearest to "en".
+        meant = code_of(language)
+        listed = known_names("", WORDINGS)
+        known = f'Did you mean "{meant}"? {listed}' if meant else known_names(language, WORDINGS)
         raise SettingsError("language", "has no instructions here", language, known)
     return language
 
