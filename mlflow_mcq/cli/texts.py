@@ -100,10 +100,12 @@ def exam(cache_dir: str, **given: str) -> Outcome:
     wide = max(map(len, (*numbers, *report.undefined())))
     lines = [f"{name:<{wide}}{value:8.3f}" for name, value in numbers.items()]
     lines += [f"{name:<{wide}}       -  {why}" for name, why in report.undefined().items()]
+    lines += [f"not read: {n} of {report.n_replies}, {why}" for why, n in report.failures]
     lines += ["reliable" if report.reliable else "NOT RELIABLE: " + "; ".join(report.shortfalls)]
     data = {
         "reliable": report.reliable, "shortfalls": list(report.shortfalls), "numbers": numbers,
         "undefined": report.undefined(),
+        "failures": [{"why": why, "n_replies": n} for why, n in report.failures],
     }  # fmt: skip
     return Outcome(data, lambda: click.echo("\n".join(lines)), 0 if report.reliable else 1)
 
