@@ -24,7 +24,7 @@ class Columns(BaseModel):
         order: Column with the order shown to the model, as a list of option indices
             (only without a model).
         human_label: Column where a person says CORRECT, INCORRECT or OTHER of a stored
-            answer, for some rows (only without a model).
+            answer, for some rows (only without a model); found as ``human_label`` too.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -10,7 +10,15 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from mlflow_mcq.errors import SettingsError
 from mlflow_mcq.records import Decoding
 
-__all__ = ["GATEWAY", "JUDGE_WORDS", "JudgeSettings", "Prices", "check_member", "place_of"]
+__all__ = [
+    "GATEWAY",
+    "JUDGE_WORDS",
+    "JudgeSettings",
+    "Prices",
+    "check_member",
+    "place_of",
+    "refuse_objects",
+]
 
 JUDGE_WORDS = {
     "judge_model": "model",
@@ -38,6 +46,25 @@ def place_of(model: str) -> str:
         ('mlflow', 'local', '')
     """
     return next((place for start, place in _PLACES.items() if model.startswith(start)), "")
+
+
+def refuse_objects(judge: object) -> None:
+    """Refuse a judge of a run that is an object: no later run could ask it again.
+
+    Raises:
+        SettingsError: It is neither settings nor nothing.
+    """
+    if judge is None or isinstance(judge, (Mapping, JudgeSettings)):
+        return
+    raise SettingsError(
+        "judge",
+        "of a run must be given as settings, since its rows are stored to be read again by the "
+        "same judge, and an object of this process is gone by then",
+        type(judge).__name__,
+        'Give JudgeSettings or {"model": ..., "base_url": ...}: the address of a server, '
+        '"local" for weights that are loaded here (no network), or a model of endpoints:/ or '
+        "models:/. An object reads in mlflow_mcq.graders.grade and mlflow_mcq.examine_judge.",
+    )
 
 
 class Prices(BaseModel):

@@ -304,7 +304,7 @@ def _measure(call: _Call, settings: Settings) -> Arm:
 def _asked(call: _Call, rows: list[Row], settings: Settings) -> tuple[Engine, list[Request]]:
     """Who answers, and what is asked: a model, or the answers that the data holds."""
     from mlflow_mcq.datasets.frame import items_of
-    from mlflow_mcq.datasets.human_label import refuse_human_labels
+    from mlflow_mcq.datasets.human_label import refuse_human_labels, say_labels_alone
     from mlflow_mcq.pipeline import requests_for
     from mlflow_mcq.unwrap import engine_of, speaks_chat, stored_answers
 
@@ -312,6 +312,8 @@ def _asked(call: _Call, rows: list[Row], settings: Settings) -> tuple[Engine, li
         given = call.dataset.predictions_data
         texts = None if given is None else [given[row.position] for row in rows]
         engine, answers = stored_answers(rows, texts, settings)
+        if call.plan.judge is None:
+            say_labels_alone(sum(answer.human_label is not None for answer in answers))
         return engine, [answer.request for answer in answers]
     refuse_human_labels(rows, settings.columns)
     engine = engine_of(call.model, settings, call.predictions)

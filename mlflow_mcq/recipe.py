@@ -89,7 +89,8 @@ def load_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) ->
     path = Path(path)
     given = _read(path)
     _locate(given, path.parent)
-    _override(given, {k: v for k, v in (overrides or {}).items() if v not in (None, "")})
+    over = {k: v for k, v in (overrides or {}).items() if v not in (None, "")}
+    _override(given, dict(over))
     try:
         recipe = Recipe.model_validate(expanded(given))
     except ValidationError as error:
@@ -98,9 +99,22 @@ def load_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) ->
         raise SettingsError(where, first["msg"].removeprefix("Value error, ")) from None
     for arm in recipe.arms:
         arm_settings(recipe, arm)
+    _refuse_idle_judge(recipe, over)
     if recipe.regrade is not None and read_settings(recipe.model_extra).judge is None:
         raise JudgeNotConfigured
     return recipe
+
+
+def _refuse_idle_judge(recipe: Recipe, over: Mapping[str, Any]) -> None:
+    """Refuse a judge that no arm asks: its user would believe that it has read the answers."""
+    named = [name for name in (*JUDGE_WORDS, "judge") if name in over]
+    read_by = [name for arm in recipe.arms for name in recipe.evaluators_of(arm)]
+    if named and recipe.regrade is None and "mcq_judge" not in read_by:
+        raise SettingsError(
+            named[0], "names a judge, and nobody asks it: the evaluators of this recipe are "
+            f"{', '.join(dict.fromkeys(read_by))}", over[named[0]],
+            "Put mcq_judge among the evaluators of the recipe, or leave the judge out.",
+        )  # fmt: skip
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -222,12 +236,13 @@ def measure_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None)
     """
     recipe = load_recipe(path, overrides)
     in_project = "MLFLOW_RUN_ID" in os.environ
+    frames: Frames = {}
+    # Data and prompts come first: a recipe that is refused leaves no empty experiment behind.
+    costs = [] if recipe.regrade else recipe_costs(recipe, frames, most=_MOST_COUNTED)
     if recipe.experiment and not in_project:
         mlflow.set_experiment(recipe.experiment)
     if recipe.regrade is not None:
         return _read_again(recipe, recipe.regrade, in_project)
-    frames: Frames = {}
-    costs = recipe_costs(recipe, frames, most=_MOST_COUNTED)
     _say_left_out(recipe)
     for line in said(costs):
         eprint(line)

@@ -50,9 +50,9 @@ def regrade(
     Args:
         run_id: A run that holds `mcq_generations`; also one whose judging broke.
         judge: Who judges.
-        only: ``all`` rows, those with judge ``errors``, or those of given verdicts
-            (``"OTHER"``, ``["INCORRECT", "OTHER"]``). The other rows keep their grades; if
-            another judge gave those, the run is tagged as read by several.
+        only: ``all`` rows, those with judge ``errors`` (or that no judge ever read), or those
+            of given verdicts (``"OTHER"``, ``["INCORRECT", "OTHER"]``). The other rows keep their
+            grades; if another judge gave those, the run is tagged as read by several.
 
     Returns:
         Metrics, artifacts and tables of the new run. Where ``only`` is true of no row nobody

@@ -30,7 +30,7 @@ from mlflow_mcq.grader_settings import (
     RegexSettings,
     SimilaritySettings,
 )
-from mlflow_mcq.judge_settings import JudgeSettings, Prices, place_of
+from mlflow_mcq.judge_settings import JudgeSettings, Prices, place_of, refuse_objects
 from mlflow_mcq.nearest import known_names
 from mlflow_mcq.orientations import DEFAULT_SCHEME, check_scheme
 from mlflow_mcq.prompt_settings import FewShotSettings
@@ -303,6 +303,7 @@ def read_settings(config: Mapping[str, Any] | None, name: str = "mcq_judge") -> 
     # Values are not repeated: what stands in the wrong place may be a key.
     if isinstance(judge, str):
         raise JudgeNotConfigured("a text in place of the judge's settings")
+    refuse_objects(judge)
     if isinstance(judge, Mapping):
         placed = bool(place_of(str(judge.get("model", ""))))
         needed = ("model",) if placed else ("model", "base_url")

@@ -61,6 +61,12 @@ def test_every_command_explains_itself(command: Any, capsys: pytest.CaptureFixtu
         pytest.param(["run", "dmeo"], 2, 'Did you mean "demo"', id="shipped recipe"),
         pytest.param(["cost", "no.yaml"], 2, "is no file", id="recipe file"),
         pytest.param(["grade", "x.jsonl", "--stored-by", "helm"], 2, "twinkle", id="harness"),
+        pytest.param(
+            ["grade", "x.csv", "--evaluators", "mcq_regex", "--judge-model", "m"],
+            2,
+            "nobody asks it",
+            id="judge that reads nothing",
+        ),
     ],
 )
 def test_what_cannot_be_used_says_what_can(

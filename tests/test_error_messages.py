@@ -87,6 +87,11 @@ CASES: dict[str, tuple[type[McqError], Case, tuple[str, ...]]] = {
         lambda folder, patch: nobody_there(),
         ("judge 'm': does not answer", "judge.base_url"),
     ),
+    "judge that is an object": (
+        SettingsError,
+        lambda folder, patch: evaluate(judge=object()),
+        ("judge: of a run must be given as settings", "got 'object'", '"local"', "models:/"),
+    ),
     "misspelt setting": (
         SettingsError,
         lambda folder, patch: evaluate(orientatoins="swap"),

@@ -286,7 +286,11 @@ def test_errors_of_the_judge_lower_the_coverage_and_no_rate():
     for report in (few, many):
         assert report.verdicts.accuracy.value == report.verdicts.kappa.value == 1
         assert report.verdicts.accuracy.n == N - report.n_errors
-    assert many.shortfalls == ("share of unreadable replies of the judge is 0.026, above 0.020",)
+    assert many.shortfalls == (
+        "share of unreadable replies of the judge is 0.026, above 0.020 "
+        "(6 times judge_parse_failure)",
+    )
+    assert few.failures == (("judge_parse_failure", 4),)
     assert ("content", 18, 4, 14) in few.by_kind
 
 

@@ -11,7 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlflow_mcq.datasets.frame import read_rows
-from mlflow_mcq.datasets.human_label import read_human_label, refuse_human_labels
+from mlflow_mcq.datasets.human_label import (
+    read_human_label,
+    refuse_human_labels,
+    say_labels_alone,
+)
 from mlflow_mcq.errors import DataError, SettingsError
 from mlflow_mcq.records import Decoding, Generation, Verdict
 from mlflow_mcq.settings import Columns, Settings
@@ -141,6 +145,15 @@ def test_labels_are_refused_where_a_model_answers_afresh(
         return
     with pytest.raises(SettingsError, match=r"columns\.human_label.*a model gives new ones"):
         refuse_human_labels(rows, Columns(**columns))
+
+
+@pytest.mark.parametrize("n", [0, 2])
+def test_labels_that_nobody_is_held_against_are_said(
+    n: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    say_labels_alone(n)
+    said = capsys.readouterr().err
+    assert ("2 of the stored answers" in said and "only mcq_judge" in said) if n else not said
 
 
 @pytest.mark.parametrize("marks", [["correct", "", "OTHER"], ["", "", ""]])

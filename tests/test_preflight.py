@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -137,3 +138,48 @@ def test_a_judge_that_speaks_out_of_turn_is_said_at_once(judge_server, caplog, s
     found = [one for one in caplog.messages if "no legal answer" in one]
     assert bool(found) is warned
     assert all(len(one) < 400 and repr(said[:20])[:-1] in one for one in found)
+
+
+@pytest.mark.parametrize(
+    ("n_answered", "more", "words", "n_asked"),
+    [
+        pytest.param(0, {}, "no such key", 1, id="the first question fails"),
+        pytest.param(0, {"preflight": False}, "none of 233 calls", None, id="every question fails"),
+        pytest.param(1, {}, "none of 233 calls", None, id="every question after the first fails"),
+    ],
+)
+def test_an_exam_that_nobody_answers_is_no_finding(
+    judge_server: Callable[[fake.Script], fake.FakeServer],
+    n_answered: int,
+    more: dict[str, Any],
+    words: str,
+    n_asked: int | None,
+) -> None:
+    shut = fake.refused(401, "no such key")
+    server = judge_server(lambda request, n: "A" if n < n_answered else shut)
+    judge = {"model": "m", "base_url": server.url, "max_retries": 0, **more}
+    with pytest.raises(JudgeUnavailable, match=f"judge 'm': does not answer.*{words}"):
+        mlflow_mcq.examine_judge(judge)
+    assert n_asked in (None, len(server.requests))
+
+
+def test_an_exam_says_which_replies_got_no_answer_and_why(
+    judge_server: Callable[[fake.Script], fake.FakeServer],
+) -> None:
+    hurt = fake.refused(400, "too long for me")
+    server = judge_server(lambda request, n: hurt if n == 3 else "A")
+    report = mlflow_mcq.examine_judge({"model": "m", "base_url": server.url, "concurrency": 1})
+    [(why, n)] = report.failures
+    assert n == report.n_errors == 1
+    assert "too long for me" in why
+
+
+def test_an_exam_that_is_kept_asks_nobody(
+    judge_server: Callable[[fake.Script], fake.FakeServer], tmp_path: Path
+) -> None:
+    server = judge_server(lambda request, n: "A")
+    judge = {"model": "m", "base_url": server.url, "cache_dir": str(tmp_path)}
+    first = mlflow_mcq.examine_judge(judge)
+    n_asked = len(server.requests)
+    assert mlflow_mcq.examine_judge(judge) == first
+    assert len(server.requests) == n_asked

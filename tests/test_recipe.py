@@ -21,7 +21,7 @@ from rich.console import Console
 
 from mlflow_mcq.__main__ import main
 from mlflow_mcq.datasets.sources import load_data
-from mlflow_mcq.errors import JudgeNotConfigured, SettingsError
+from mlflow_mcq.errors import JudgeNotConfigured, McqError, SettingsError
 from mlflow_mcq.recipe import ArmResult, load_recipe, run_recipe
 from mlflow_mcq.settings import read_settings
 from mlflow_mcq.terminal import show_results
@@ -101,6 +101,17 @@ def test_one_evaluator_may_stand_without_a_list(tmp_path: Path) -> None:
     assert [recipe.evaluators_of(arm) for arm in recipe.arms] == [["mcq_analogy"], ["mcq_regex"]]
 
 
+def test_a_judge_that_no_arm_asks_is_refused(tmp_path: Path) -> None:
+    arms = [{"name": "one"}, {"name": "two", "evaluators": ["mcq_analogy"]}]
+    path = written(tmp_path, model="m", evaluators="mcq_regex", arms=arms)
+    judge = {"judge_model": "j", "judge_url": "local"}
+    with pytest.raises(SettingsError, match=r"nobody asks it.*mcq_regex, mcq_analogy; got 'j'"):
+        load_recipe(path, judge)
+    assert load_recipe(path, {"judge_model": "", "judge_url": None}).arms
+    arms[1]["evaluators"] = ["mcq_judge", "mcq_regex"]
+    assert load_recipe(written(tmp_path, evaluators="mcq_regex", arms=arms), judge).arms
+
+
 def test_an_arm_that_is_a_bare_name_is_told_its_form(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="- name: letters; got 'dashes'"):
         load_recipe(written(tmp_path, model="m", evaluators="mcq_regex", arms=["dashes"]))
@@ -149,6 +160,17 @@ def test_each_arm_is_a_run_under_one_tag(served: Path) -> None:
     assert len({run.data.tags["mcq.data_digest"] for run in runs}) == 1
     assert runs[0].data.params["mcq.model"] == "always-a"
     assert {run.info.status for run in runs} == {"FINISHED"}
+
+
+def test_a_recipe_that_is_refused_leaves_no_experiment(served: Path) -> None:
+    recipe = yaml.safe_load(served.read_text(encoding="utf-8"))
+    three = '{"question": "Which?", "options": ["a", "b", "c"], "answer": 0}'
+    (served.parent / "three.jsonl").write_text(three, encoding="utf-8")
+    more = {"experiment": "never-made", "data": "three.jsonl", "orientations": "swap"}
+    served.write_text(yaml.safe_dump(recipe | more), encoding="utf-8")
+    with pytest.raises(McqError, match="swap"):
+        run_recipe(served)
+    assert MlflowClient().get_experiment_by_name("never-made") is None
 
 
 def test_under_mlflow_run_the_project_run_holds_the_table(
@@ -414,11 +436,12 @@ def test_guessing_is_said_where_the_set_is_nonsense() -> None:
 
 SHIPPED = sorted((ROOT / "recipes").glob("*.yaml"))
 JUDGE = {"judge_model": "m", "judge_url": "http://127.0.0.1:9/v1"}
+UNJUDGED = {"analogy", "analogy_temperature"}  # a judge of theirs would be refused
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_every_shipped_recipe_is_usable(path: Path) -> None:
-    recipe = load_recipe(path, JUDGE)
+    recipe = load_recipe(path, None if path.stem in UNJUDGED else JUDGE)
     assert recipe.name == path.stem
     for arm in recipe.arms:
         assert len(load_data(*recipe.source_of(arm)))

@@ -56,6 +56,11 @@ def grade(
     judge = judge_of(given)
     names = [name.strip() for name in evaluators.split(",") if name.strip()]
     names = names or ["mcq_judge" if judge else "mcq_regex"]
+    if judge and "mcq_judge" not in names:
+        raise SettingsError(
+            "judge-model", "names a judge, and nobody asks it: the evaluators are "
+            f"{', '.join(names)}", possible="Put mcq_judge among them, or leave the judge out.",
+        )  # fmt: skip
     columns = columns_of(column)
     data = _stored(file, stored_by)
     with mlflow.start_run(run_name=run_name or None) as opened:
@@ -100,10 +105,12 @@ def exam(cache_dir: str, **given: str) -> Outcome:
     wide = max(map(len, (*numbers, *report.undefined())))
     lines = [f"{name:<{wide}}{value:8.3f}" for name, value in numbers.items()]
     lines += [f"{name:<{wide}}       -  {why}" for name, why in report.undefined().items()]
+    lines += [f"not read: {n} of {report.n_replies}, {why}" for why, n in report.failures]
     lines += ["reliable" if report.reliable else "NOT RELIABLE: " + "; ".join(report.shortfalls)]
     data = {
         "reliable": report.reliable, "shortfalls": list(report.shortfalls), "numbers": numbers,
         "undefined": report.undefined(),
+        "failures": [{"why": why, "n_replies": n} for why, n in report.failures],
     }  # fmt: skip
     return Outcome(data, lambda: click.echo("\n".join(lines)), 0 if report.reliable else 1)
 

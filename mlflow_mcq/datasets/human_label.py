@@ -11,7 +11,7 @@ from mlflow_mcq.errors import DataError, SettingsError
 from mlflow_mcq.records import Verdict
 from mlflow_mcq.settings import Columns
 
-__all__ = ["label_column", "read_human_label", "refuse_human_labels"]
+__all__ = ["label_column", "read_human_label", "refuse_human_labels", "say_labels_alone"]
 
 _USUAL = "human_label"
 
@@ -83,6 +83,21 @@ def refuse_human_labels(rows: Sequence[Row], columns: Columns) -> None:
             f"column {column!r} labels answers that are there already, and a model gives new ones",
             found[0] if found else ...,
             "Read stored answers (model None, with a column of answers), or drop the column.",
+        )
+
+
+def say_labels_alone(n: int) -> None:
+    """Say that nobody is held against what people said: silence would look like agreement.
+
+    Args:
+        n: Stored answers that carry a label.
+    """
+    from mlflow.utils.logging_utils import eprint
+
+    if n:
+        eprint(
+            f"{n} of the stored answers carry a human_label; it is kept with them, but only "
+            "mcq_judge is compared with it (human_agreement, accuracy_ppi)"
         )
 
 

@@ -7,6 +7,7 @@ judge that cannot be read is counted apart and lowers the coverage, not the sens
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,6 +118,12 @@ class ExamReport:
         return self.n_errors / self.n_replies
 
     @property
+    def failures(self) -> tuple[tuple[str, int], ...]:
+        """(why, replies) of what the judge could not be read on, the most frequent first."""
+        why = Counter(one.reading.error for one in self.marks if one.reading.error)
+        return tuple(sorted(why.items(), key=lambda one: (-one[1], one[0])))
+
+    @property
     def shortfalls(self) -> tuple[str, ...]:
         """What keeps the judge from being reliable, one sentence each."""
         limits = self.thresholds
@@ -133,7 +140,9 @@ class ExamReport:
                 short.append(f"{name} is {found.value:.2f}, below {least:.2f}")
         if self.error_rate > limits.error_rate:
             rate, most = f"{self.error_rate:.3f}", f"{limits.error_rate:.3f}"
-            short.append(f"share of unreadable replies of the judge is {rate}, above {most}")
+            text = f"share of unreadable replies of the judge is {rate}, above {most}"
+            why = "".join(f" ({n} times {said})" for said, n in self.failures[:1])
+            short.append(text + why)
         return tuple(short)
 
     @property

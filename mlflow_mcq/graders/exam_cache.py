@@ -16,7 +16,8 @@ from mlflow_mcq.records import Verdict
 __all__ = ["ExamReading", "load_readings", "save_readings"]
 
 _log = logging.getLogger(__name__)
-_NOT_ASKED = ("judge_error", SPENT)
+_BROKEN = "judge_error"
+_NOT_ASKED = (_BROKEN, SPENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,11 @@ class ExamReading:
         slot_fits = self.slot is None or (named and type(self.slot) is int and self.slot >= 0)
         if not slot_fits or (self.verdict is None) is not bool(self.error):
             raise ValueError(f"no legal reading: {self}")
+
+    @property
+    def broken(self) -> bool:
+        """Whether no reply came at all: a fault of the server or the network."""
+        return self.error.startswith(_BROKEN)
 
     @property
     def lasting(self) -> bool:

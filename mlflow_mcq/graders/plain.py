@@ -83,7 +83,9 @@ def grade(  # noqa: PLR0913 - everything that a row of a run knows, and all but 
             into ``options``, never slots.
 
     Returns:
-        One result for each text, in the same order.
+        One result for each text, in the same order. Its ``verdict`` is None where it is not
+        known: ``strict``, the default, leaves most prose to a judge (reason ``abstains``), and
+        a judge may fail. Look before you take ``.value`` of it.
 
     Raises:
         DataError: The lists do not fit together, gold is no option, or several are right
