@@ -16,7 +16,7 @@ from mlflow_mcq.engines.tokenizer import raw_tokenizer
 from mlflow_mcq.errors import McqError, SettingsError
 from mlflow_mcq.extras import exam_left
 from mlflow_mcq.front import check_targets, checked_settings, usable_model
-from mlflow_mcq.judge_settings import JudgeSettings
+from mlflow_mcq.judge_settings import JudgeSettings, refuse_idle
 from mlflow_mcq.local_settings import LocalSettings
 from mlflow_mcq.pipeline import family_for, requests_for
 from mlflow_mcq.prompt_count import PromptCount, count_prompts
@@ -138,6 +138,7 @@ def cost_before(
     names = [names] if isinstance(names, str) else list(names)
     given = judge.model_dump() if isinstance(judge, JudgeSettings) else judge
     settings = checked_settings(more if given is None else {**more, "judge": given}, names)
+    refuse_idle("judge", judge, names)
     frame = load_part(data, split, settings, targets)
     answers = None
     if targets is not None:

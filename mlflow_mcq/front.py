@@ -20,7 +20,7 @@ from mlflow_mcq.engines.handle import loaded_model, local_model
 from mlflow_mcq.errors import JudgeNotConfigured, ModelError, SettingsError, StoreError
 from mlflow_mcq.file_dataset import FilePart, as_dataset
 from mlflow_mcq.given_path import home_path
-from mlflow_mcq.judge_settings import JudgeSettings
+from mlflow_mcq.judge_settings import JudgeSettings, refuse_idle
 from mlflow_mcq.local_settings import LocalSettings, read_local
 from mlflow_mcq.nearest import known_names
 from mlflow_mcq.settings import EVALUATORS, Settings, check_reads_sets, read_settings
@@ -81,6 +81,7 @@ def evaluate(
         config["judge"] = judge.model_dump() if isinstance(judge, JudgeSettings) else judge
     check_targets(targets)
     checked = checked_settings(config, names)  # refused here, before MLflow opens a run for it
+    refuse_idle("judge", judge, names)
 
     def whole(given: Any, handle: Any) -> EvaluationResult:
         # MLflow's last words to its store come after ours, and may be the ones that fail.

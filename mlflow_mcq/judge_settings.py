@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -65,6 +65,25 @@ def refuse_objects(judge: object) -> None:
         '"local" for weights that are loaded here (no network), or a model of endpoints:/ or '
         "models:/. An object reads in mlflow_mcq.graders.grade and mlflow_mcq.examine_judge.",
     )
+
+
+def refuse_idle(name: str, given: object, evaluators: Iterable[str]) -> None:
+    """Refuse a judge that no evaluator asks: its user would believe that it has read the answers.
+
+    Args:
+        name: What the judge was named by, as typed.
+        given: What was given there.
+        evaluators: Who reads the answers.
+
+    Raises:
+        SettingsError: A judge is given, and ``mcq_judge`` is not among them.
+    """
+    names = list(dict.fromkeys(evaluators))
+    if given and "mcq_judge" not in names:
+        raise SettingsError(
+            name, f"names a judge, and nobody asks it: the evaluators are {', '.join(names)}",
+            possible="Put mcq_judge among the evaluators, or leave the judge out.",
+        )  # fmt: skip
 
 
 class Prices(BaseModel):

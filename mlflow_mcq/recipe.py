@@ -43,7 +43,7 @@ from mlflow_mcq.experiment.spec import ArmSpec, Model, Recipe, RegradeSpec, Remo
 from mlflow_mcq.experiment.stored_arms import finished_arms
 from mlflow_mcq.experiment.twinkle_config import is_twinkle, recipe_of_twinkle
 from mlflow_mcq.forecast import Asked, Cost, cost_of, said, tokenizer_for
-from mlflow_mcq.judge_settings import JUDGE_WORDS
+from mlflow_mcq.judge_settings import JUDGE_WORDS, refuse_idle
 from mlflow_mcq.local_settings import LocalSettings
 from mlflow_mcq.nearest import known_names
 from mlflow_mcq.settings import EVALUATORS, Settings, read_settings
@@ -106,15 +106,10 @@ def load_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) ->
 
 
 def _refuse_idle_judge(recipe: Recipe, over: Mapping[str, Any]) -> None:
-    """Refuse a judge that no arm asks: its user would believe that it has read the answers."""
     named = [name for name in (*JUDGE_WORDS, "judge") if name in over]
-    read_by = [name for arm in recipe.arms for name in recipe.evaluators_of(arm)]
-    if named and recipe.regrade is None and "mcq_judge" not in read_by:
-        raise SettingsError(
-            named[0], "names a judge, and nobody asks it: the evaluators of this recipe are "
-            f"{', '.join(dict.fromkeys(read_by))}", over[named[0]],
-            "Put mcq_judge among the evaluators of the recipe, or leave the judge out.",
-        )  # fmt: skip
+    if named and recipe.regrade is None:
+        read_by = [name for arm in recipe.arms for name in recipe.evaluators_of(arm)]
+        refuse_idle(named[0], over[named[0]], read_by)
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -25,6 +25,11 @@ DATA = pd.DataFrame({"question": ["q?"], "options": [["x", "y"]], "answer": ["A"
         pytest.param({"evaluators": []}, "evaluators", id="none"),
         pytest.param({"orientatoins": "swap"}, 'Did you mean "orientations"', id="setting"),
         pytest.param({"judge": {"model": "m"}}, r"judge\.base_url", id="half a judge"),
+        pytest.param(
+            {"judge": {"model": "m", "base_url": "local"}},
+            "judge: names a judge, and nobody asks it: the evaluators are mcq_regex",
+            id="a judge that nobody asks",
+        ),
         pytest.param({"data": 3}, "data: must be", id="data of no kind"),
         pytest.param({"data": "no.jsonl"}, "does not exist", id="missing file"),
         pytest.param({"data": "no.xlsx"}, "unknown ending", id="file of another kind"),

@@ -105,7 +105,7 @@ def test_a_judge_that_no_arm_asks_is_refused(tmp_path: Path) -> None:
     arms = [{"name": "one"}, {"name": "two", "evaluators": ["mcq_analogy"]}]
     path = written(tmp_path, model="m", evaluators="mcq_regex", arms=arms)
     judge = {"judge_model": "j", "judge_url": "local"}
-    with pytest.raises(SettingsError, match=r"nobody asks it.*mcq_regex, mcq_analogy; got 'j'"):
+    with pytest.raises(SettingsError, match=r"nobody asks it.*mcq_regex, mcq_analogy"):
         load_recipe(path, judge)
     assert load_recipe(path, {"judge_model": "", "judge_url": None}).arms
     arms[1]["evaluators"] = ["mcq_judge", "mcq_regex"]

@@ -16,6 +16,7 @@ from mlflow_mcq.cli.options import (
 )
 from mlflow_mcq.cli.said import Outcome, spoken
 from mlflow_mcq.errors import JudgeNotConfigured, SettingsError
+from mlflow_mcq.judge_settings import refuse_idle
 from mlflow_mcq.nearest import known_names
 
 __all__ = ["exam", "grade", "lint"]
@@ -56,11 +57,7 @@ def grade(
     judge = judge_of(given)
     names = [name.strip() for name in evaluators.split(",") if name.strip()]
     names = names or ["mcq_judge" if judge else "mcq_regex"]
-    if judge and "mcq_judge" not in names:
-        raise SettingsError(
-            "judge-model", "names a judge, and nobody asks it: the evaluators are "
-            f"{', '.join(names)}", possible="Put mcq_judge among them, or leave the judge out.",
-        )  # fmt: skip
+    refuse_idle("judge-model", judge, names)
     columns = columns_of(column)
     data = _stored(file, stored_by)
     with mlflow.start_run(run_name=run_name or None) as opened:
