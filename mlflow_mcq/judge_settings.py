@@ -17,6 +17,7 @@ __all__ = [
     "Prices",
     "check_member",
     "place_of",
+    "refuse_idle",
     "refuse_objects",
 ]
 
