@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import mlflow
@@ -26,6 +24,7 @@ from mlflow_mcq.nearest import known_names
 from mlflow_mcq.settings import EVALUATORS, Settings, check_reads_sets, read_settings
 from mlflow_mcq.store.hold import held_together
 from mlflow_mcq.together import call_parts, evaluate_together, ranks_of_call
+from mlflow_mcq.tracking import no_advice
 
 __all__ = ["check_targets", "checked_settings", "evaluate", "judge_first", "usable_model"]
 
@@ -85,7 +84,7 @@ def evaluate(
 
     def whole(given: Any, handle: Any) -> EvaluationResult:
         # MLflow's last words to its store come after ours, and may be the ones that fail.
-        with held_together(), _no_advice():
+        with held_together(), no_advice():
             result = mlflow.models.evaluate(
                 model=handle,
                 data=given,
@@ -110,14 +109,6 @@ def evaluate(
         lambda handle: whole(usable(), handle),
         ranks,
     )
-
-
-@contextmanager
-def _no_advice() -> Iterator[None]:
-    """Leave out MLflow's advice on training sets, given at every table with numbered answers."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Hint: Inferred schema contains integer")
-        yield
 
 
 def _say_alarms(result: EvaluationResult) -> None:

@@ -17,6 +17,7 @@ import re
 import tempfile
 import threading
 import time
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -40,7 +41,8 @@ from mlflow.tracking.context.registry import resolve_tags
 from mlflow_mcq.errors import RunInUse
 
 __all__ = [
-    "RunLog", "capped", "joined", "legal_names", "quiet", "refuse_used", "run_beside",
+    "RunLog", "capped", "joined", "legal_names", "no_advice", "quiet", "refuse_used",
+    "run_beside",
 ]  # fmt: skip
 
 _log = logging.getLogger(__name__)
@@ -91,6 +93,14 @@ def quiet() -> Iterator[None]:
         yield
     finally:
         _QUIET.turn(-1)
+
+
+@contextmanager
+def no_advice() -> Iterator[None]:
+    """Leave out MLflow's advice on training sets, given at every table with numbered answers."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Hint: Inferred schema contains integer")
+        yield
 
 
 class RunLog:

@@ -25,6 +25,7 @@ from mlflow_mcq.regrading import regrade
 from mlflow_mcq.settings import Settings
 from mlflow_mcq.statistics.pairing import with_order
 from mlflow_mcq.stored_run import stored_table
+from mlflow_mcq.tracking import no_advice
 
 __all__ = ["arm_settings", "experiment_id", "handle_of", "read_again", "run_arm"]
 
@@ -63,9 +64,7 @@ def run_arm(recipe: Recipe, arm: ArmSpec, frame: pd.DataFrame, comparison: str) 
     tags |= {"mcq.variant": arm.variant} if arm.variant else {}
     run = client.create_run(experiment_id(), run_name=arm.name, tags=resolve_tags(tags))
     data = _dataset(recipe.source_of(arm)[0], frame)
-    with mlflow.start_run(run_id=run.info.run_id, nested=True), warnings.catch_warnings():
-        # MLflow's advice on integer columns of training sets does not concern items.
-        warnings.filterwarnings("ignore", message="Hint: Inferred schema contains integer")
+    with mlflow.start_run(run_id=run.info.run_id, nested=True), no_advice():
         mlflow.log_params({"mcq.arm": arm.name, "mcq.model": shown_model(model)})
         result = mlflow.models.evaluate(
             model=handle_of(model, checked),
