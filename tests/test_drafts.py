@@ -12,7 +12,7 @@ from test_rotated import TOKENIZER, alone, ended, generator, rotations, work_of
 from tiny import EOS, tiny_model
 
 from mlflow_mcq.engines import drafts, rotated
-from mlflow_mcq.engines.drafts import Drafts
+from mlflow_mcq.engines.drafts import SEEN, Drafts
 from mlflow_mcq.engines.rotated import RotatedGenerator
 from mlflow_mcq.engines.work import Work
 from mlflow_mcq.records import Decoding
@@ -21,14 +21,13 @@ TEXTS = st.lists(st.integers(0, 5), min_size=3, max_size=40)
 
 
 @given(TEXTS)
-def test_what_is_guessed_followed_the_same_two_tokens_last(ids: list[int]) -> None:
+def test_what_is_guessed_followed_the_same_tokens_last(ids: list[int]) -> None:
     told = Drafts([[0]], 200)
     told.learn(0, ids, 0)
-    newest = (ids[-2], ids[-1])
-    context = list(newest)
-    for token in told.guess(0, newest, most=3):
-        pairs = [at for at in range(2, len(ids)) if ids[at - 2 : at] == context[-2:]]
-        assert token == ids[pairs[-1]]
+    context = ids[-SEEN:]
+    for token in told.guess(0, tuple(context), most=3):
+        same = [at for at in range(SEEN, len(ids)) if ids[at - SEEN : at] == context[-SEEN:]]
+        assert token == ids[same[-1]]
         context.append(token)
 
 
@@ -36,21 +35,31 @@ def test_what_is_guessed_followed_the_same_two_tokens_last(ids: list[int]) -> No
 def test_no_more_is_guessed_than_is_asked_for(ids: list[int], most: int) -> None:
     told = Drafts([[0]], 200)
     told.learn(0, ids * 2, 0)
-    assert len(told.guess(0, (ids[0], ids[1]), most)) <= most
+    assert len(told.guess(0, tuple(ids[:SEEN]), most)) <= most
 
 
 def test_siblings_learn_from_each_other_and_strangers_do_not() -> None:
     told = Drafts([[0, 1], [2]], 200)
-    told.learn(0, [1, 2, 3], 0)
-    assert told.guess(1, (1, 2), 4) == [3]
-    assert told.guess(2, (1, 2), 4) == []
+    told.learn(0, [1, 2, 3, 4], 0)
+    assert told.guess(1, (1, 2, 3), 4) == [4]
+    assert told.guess(2, (1, 2, 3), 4) == []
+
+
+def test_what_ends_a_row_is_no_guess_and_counts_as_none() -> None:
+    told = Drafts([[0]], 200, ends=[9])
+    told.learn(0, [1, 2, 3, 4, 9, 5, 6], 0)
+    assert told.guess(0, (1, 2, 3), 4) == [4]
+    assert told.guess(0, (2, 3, 4), 4) == []
+    before = told.share
+    told.heed(0, (2, 3, 4), 9)
+    assert told.share == before
 
 
 def test_a_group_is_forgotten_with_its_last_row() -> None:
     told = Drafts([[0, 1]], 200)
-    told.learn(0, [1, 2, 3], 0)
+    told.learn(0, [1, 2, 3, 4], 0)
     told.end(0)
-    assert told.guess(1, (1, 2), 4) == [3]
+    assert told.guess(1, (1, 2, 3), 4) == [4]
     told.end(1)
     assert not told._seen
 
@@ -58,11 +67,11 @@ def test_a_group_is_forgotten_with_its_last_row() -> None:
 def test_wrong_guesses_are_given_up_and_right_ones_taken_up_again() -> None:
     told = Drafts([[0]], 200)
     for step in range(1000):
-        told.heed(0, (1, 2), step)
+        told.heed(0, (1, 2, 3), step)
     assert told.share < 0.1
     assert told.most(n_rows=1) == 0
     for _ in range(1000):
-        told.heed(0, (1, 2), 7)
+        told.heed(0, (1, 2, 3), 7)
     assert told.share > 0.9
     assert told.most(n_rows=1) > 0
 

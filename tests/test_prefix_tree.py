@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlflow_mcq.engines.prefix_tree import common, families_of, pieces_of
+from mlflow_mcq.engines.prefix_tree import common, families_of, passes_of, pieces_of
 
 LONG, OTHER = [7] * 60, [8] * 60
 token_rows = st.lists(
@@ -54,11 +54,29 @@ def test_a_piece_copies_only_what_stands_there(rows: list[list[int]]) -> None:
     for piece in pieces:
         if piece.source is not None:
             source = pieces[piece.source]
-            assert source.level < piece.level
+            assert source.row < piece.row
             assert heads[source.row][: piece.begin] == heads[piece.row][: piece.begin]
             assert source.begin < piece.begin <= source.end
         else:
             assert piece.begin == 0
+
+
+@given(token_rows, st.integers(1, 12))
+def test_a_pass_comes_after_what_it_goes_on_from(rows: list[list[int]], most: int) -> None:
+    pieces = pieces_of(sorted(rows), 0)
+    read: set[int] = set()
+    for one in passes_of(pieces, most):
+        assert one
+        assert all(piece.source is None or piece.source in read for piece in one)
+        assert len(one) == 1 or sum(map(len, one)) <= most
+        assert not read & {piece.row for piece in one}
+        read |= {piece.row for piece in one}
+    assert read == set(range(len(rows)))
+
+
+def test_prompts_that_share_nothing_fill_passes() -> None:
+    pieces = pieces_of([[n, 1, 2, 3] for n in range(8)], 0)
+    assert [len(one) for one in passes_of(pieces, 16)] == [4, 4]
 
 
 @pytest.mark.parametrize(

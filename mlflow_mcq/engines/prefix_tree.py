@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["Family", "Piece", "common", "families_of", "pieces_of"]
+__all__ = ["Family", "Piece", "common", "families_of", "passes_of", "pieces_of"]
 
 _WORTH_HOLDING = 48
 """Fewer tokens than this are copied into each row faster than they are merged at each step."""
@@ -54,14 +54,15 @@ class Piece:
             that is the beginning held for all.
         begin: First token that is read, counted from the start of the prompt.
         end: One past the last.
-        level: Pieces of one level need only those of lower levels, and are read together.
     """
 
     row: int
     source: int | None
     begin: int
     end: int
-    level: int
+
+    def __len__(self) -> int:
+        return self.end - self.begin
 
 
 @dataclass(slots=True)
@@ -179,18 +180,59 @@ def pieces_of(heads: Sequence[Sequence[int]], start: int) -> list[Piece]:
         their last token alone.
 
     Example:
-        >>> [(p.source, p.begin, p.end, p.level) for p in pieces_of([[9, 1, 2], [9, 1, 3]], 1)]
-        [(None, 1, 3, 0), (0, 2, 3, 1)]
+        >>> [(p.source, p.begin, p.end) for p in pieces_of([[9, 1, 2], [9, 1, 3]], 1)]
+        [(None, 1, 3), (0, 2, 3)]
     """
     pieces: list[Piece] = []
     for row, head in enumerate(heads):
         begin = max(start, common(heads[row - 1], head)) if row else start
         if begin == start:
-            pieces.append(Piece(row, None, start, len(head), 0))
+            pieces.append(Piece(row, None, start, len(head)))
             continue
         # Who read the token just before: the nearest prompt above that began earlier.
         source = row - 1
         while pieces[source].begin >= begin:
             source -= 1
-        pieces.append(Piece(row, source, begin, len(head), pieces[source].level + 1))
+        pieces.append(Piece(row, source, begin, len(head)))
     return pieces
+
+
+def passes_of(pieces: Sequence[Piece], most: int) -> list[list[Piece]]:
+    """Share pieces among passes, each after those that have read what it goes on from.
+
+    Args:
+        pieces: Of `pieces_of`.
+        most: Tokens of one pass. A longer piece has a pass to itself.
+
+    Returns:
+        Every piece exactly once; the fewest passes are not promised.
+
+    Example:
+        >>> pieces = pieces_of([[1, 2], [1, 3], [4, 5], [4, 6]], 0)
+        >>> [[piece.row for piece in one] for one in passes_of(pieces, most=4)]
+        [[0, 2], [1, 3]]
+    """
+    passes: list[list[Piece]] = []
+    ready = [piece for piece in pieces if piece.source is None]
+    waiting: dict[int, list[Piece]] = {}
+    for piece in pieces:
+        if piece.source is not None:
+            waiting.setdefault(piece.source, []).append(piece)
+    while ready:
+        # Like lengths together: a pass is as wide as its longest piece.
+        now, later = _taken(sorted(ready, key=len, reverse=True), most)
+        passes.append(now)
+        ready = later + [freed for piece in now for freed in waiting.pop(piece.row, [])]
+    return passes
+
+
+def _taken(pieces: Sequence[Piece], most: int) -> tuple[list[Piece], list[Piece]]:
+    """Pieces that fit into one pass, the first in any case, and the others."""
+    room = most
+    now: list[Piece] = []
+    later: list[Piece] = []
+    for piece in pieces:
+        fits = len(piece) <= room or not now
+        (now if fits else later).append(piece)
+        room -= len(piece) * fits
+    return now, later

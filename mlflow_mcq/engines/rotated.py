@@ -25,8 +25,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
@@ -34,8 +33,9 @@ import torch
 from mlflow_mcq.engines.decoding import RowSampler, borrowed, ends_with_stop, warpers
 from mlflow_mcq.engines.drafts import Drafts, filling
 from mlflow_mcq.engines.memory import free_memory, within_memory
-from mlflow_mcq.engines.prefix_tree import Family, common, families_of, pieces_of
-from mlflow_mcq.engines.shared_attention import lent_attention
+from mlflow_mcq.engines.prefix_tree import Family, common, families_of, passes_of, pieces_of
+from mlflow_mcq.engines.row import Row
+from mlflow_mcq.engines.shared_attention import AllKept, Page, lent_attention
 from mlflow_mcq.engines.slab import Held, Slab, token_bytes
 from mlflow_mcq.engines.weights import cache_name, forward_names
 from mlflow_mcq.engines.wide_head import lent_head
@@ -45,37 +45,12 @@ from mlflow_mcq.records import Decoding
 __all__ = ["RotatedGenerator", "most_rows"]
 
 _MOST_SLOTS, _MOST_SLOTS_ELSEWHERE = {"cpu": 96}, 512
-_PACK = {"cpu": 256}
+_PACK = {"cpu": 512}
 _PACK_ELSEWHERE = 8192
 """Tokens that are read in one pass: enough to fill the processor, not more."""
 
 _CHUNK = 512
-"""Tokens of a long beginning that are read in one pass: its mask grows with their number."""
-
-
-@dataclass(slots=True)
-class _Row:
-    """A row that is being answered; its slot is its place among the rows."""
-
-    place: int
-    ids: list[int]
-    sampler: RowSampler | None
-    new: list[int] = field(default_factory=list)
-
-    @property
-    def position(self) -> int:
-        """Of the token that is fed next."""
-        return len(self.ids) + len(self.new) - 1
-
-    @property
-    def token(self) -> int:
-        return self.new[-1] if self.new else self.ids[-1]
-
-    @property
-    def newest(self) -> tuple[int, int]:
-        """The last two tokens; -1 before the first."""
-        before, last = [-1, *self.ids[-2:], *self.new[-2:]][-2:]
-        return before, last
+"""Tokens of one prompt that are read in one pass: its mask grows with their number."""
 
 
 class RotatedGenerator:
@@ -110,6 +85,7 @@ class RotatedGenerator:
         self._config = config.get_text_config() if hasattr(config, "get_text_config") else config
         self._names = forward_names(model)
         self._cache_name = cache_name(model)
+        self._hooked = any(module._forward_hooks for module in model.modules())
         self.tally = Tally()
         self.n_slots = 0
         self._cap = most_rows(self._device.type)
@@ -120,7 +96,7 @@ class RotatedGenerator:
         self._drafts: Drafts
         self._queue: deque[list[int]] = deque()
         self._entering: list[int] = []
-        self._rows: list[_Row] = []
+        self._rows: list[Row] = []
         self._ended: list[Ended] = []
 
     def run(self, work: Sequence[Work]) -> Iterator[Ended]:
@@ -145,7 +121,7 @@ class RotatedGenerator:
             yield from (Ended(place, [], out_of_memory=True) for place in places)
             return
         self._queue = deque(family.groups)
-        self._drafts = Drafts(family.groups, filling(self._device.type))
+        self._drafts = Drafts(family.groups, filling(self._device.type), self._eos)
         while self._queue or self._rows:
             with self._lent():
                 done = within_memory(lambda: self._burst(work))
@@ -201,26 +177,19 @@ class RotatedGenerator:
         self._beginning, self._shared = beginning[:n_kept], kept if n_kept else []
         if n_kept < len(beginning):
             slab = self._new_slab(1, len(beginning) - n_kept)
-            for begin in range(n_kept, len(beginning), _CHUNK):
-                self._read(slab, slice(0, 1), [beginning[begin : begin + _CHUNK]], [begin])
+            self._read(slab, [0], [beginning[n_kept:]], [n_kept])
             self._beginning, self._shared = beginning, slab.hold(len(beginning) - n_kept)
         return True
 
     def _enter(self, work: Sequence[Work]) -> None:
-        while self._queue and self._room():
-            pack: list[int] = []
-            size, budget = 0, _PACK.get(self._device.type, _PACK_ELSEWHERE)
-            while self._queue and size < budget:
-                group = self._next_group(self._room() - len(pack), alone=not pack)
-                if not group:
-                    break
-                pack += group
-                # What siblings copy costs nothing: the longest and a little for the others.
-                size += max(len(work[p].ids) for p in group) - self._slab.n_shared
-            if not pack:
+        entering = self._entering
+        while self._queue:
+            group = self._next_group(self._room() - len(entering), alone=not entering)
+            if not group:
                 break
-            self._entering = pack
-            self._fill(sorted(pack, key=lambda place: work[place].ids), work)
+            entering += group
+        if entering:
+            self._fill(sorted(entering, key=lambda place: work[place].ids), work)
             self._entering = []
 
     def _next_group(self, room: int, alone: bool) -> list[int]:
@@ -234,12 +203,11 @@ class RotatedGenerator:
         return group[:room]
 
     def _fill(self, places: list[int], work: Sequence[Work]) -> None:
-        """Read the prompts of sorted places into the next free slots, level by level."""
+        """Read the prompts of sorted places into the next free slots, pass by pass."""
         first = len(self._rows)
         heads = [work[place].ids[:-1] for place in places]
         pieces = pieces_of(heads, self._slab.n_shared)
-        for level in range(max(piece.level for piece in pieces) + 1):
-            here = [piece for piece in pieces if piece.level == level]
+        for here in passes_of(pieces, _PACK.get(self._device.type, _PACK_ELSEWHERE)):
             for begin in sorted({piece.begin for piece in here if piece.source is not None}):
                 same = [piece for piece in here if piece.begin == begin]
                 self._slab.copy(
@@ -247,7 +215,7 @@ class RotatedGenerator:
                     [first + piece.row for piece in same if piece.source is not None],
                     begin - self._slab.n_shared,
                 )
-            own = [piece for piece in here if piece.end > piece.begin]
+            own = [piece for piece in here if len(piece)]
             if own:
                 self._read(
                     self._slab,
@@ -259,14 +227,28 @@ class RotatedGenerator:
         for place in places:
             one = work[place]
             sampler = RowSampler([one.seed]) if sampled else None
-            self._rows.append(_Row(place, one.ids, sampler))
+            self._rows.append(Row(place, one.ids, sampler))
             self._drafts.learn(place, one.ids, self._slab.n_shared)
         self.tally.slots = max(self.tally.slots, len(self._rows))
 
     def _read(
-        self, slab: Slab, slots: Any, tokens: Sequence[list[int]], begins: Sequence[int]
+        self, slab: Slab, slots: list[int], tokens: Sequence[list[int]], begins: Sequence[int]
     ) -> None:
-        self._forward(slab, slots, tokens, begins, keep=1)
+        if len(tokens) == 1:
+            [alone], [begin] = tokens, begins
+            for at in range(0, len(alone), _CHUNK):
+                self._read_pass(slab, slots, [alone[at : at + _CHUNK]], [begin + at])
+        else:
+            self._read_pass(slab, slots, tokens, begins)
+
+    def _read_pass(
+        self, slab: Slab, slots: list[int], tokens: Sequence[list[int]], begins: Sequence[int]
+    ) -> None:
+        # What the last layer makes of its keys would be thrown away; but a hook sees it all.
+        ends_at = None if self._hooked else self._config.num_hidden_layers - 1
+        page = slab.open(slots, [len(one) for one in tokens], begins, self._kind, ends_at)
+        with suppress(AllKept):
+            self._forward(slab, page, tokens, keep=1)
         self.tally.read += sum(map(len, tokens))
 
     # --- decoding ----------------------------------------------------------------------
@@ -276,9 +258,9 @@ class RotatedGenerator:
         rows = self._rows
         guesses = self._guesses()
         fed = [[row.token, *guess] for row, guess in zip(rows, guesses, strict=True)]
-        logits = self._forward(
-            self._slab, slice(0, len(rows)), fed, [row.position for row in rows], keep=0
-        ).float()
+        lengths, begins = [len(one) for one in fed], [row.position for row in rows]
+        page = self._slab.open(slice(0, len(rows)), lengths, begins, self._kind)
+        logits = self._forward(self._slab, page, fed, keep=0).float()
         self.tally.steps += 1
         self.tally.fed += len(logits)
         chosen = self._choose(logits)
@@ -291,7 +273,7 @@ class RotatedGenerator:
         if leaving:
             self._leave(leaving)
 
-    def _say(self, row: _Row, guess: list[int], chosen: list[int], logits: torch.Tensor) -> bool:
+    def _say(self, row: Row, guess: list[int], chosen: list[int], logits: torch.Tensor) -> bool:
         """Take up the tokens chosen as far as the guesses before them hold; True at the end."""
         for at, (token, guessed) in enumerate(zip(chosen, [*guess, None], strict=True)):
             if self._watch is not None:
@@ -320,7 +302,7 @@ class RotatedGenerator:
             for row in rows
         ]
 
-    def _is_over(self, row: _Row, token: int) -> tuple[bool, bool]:
+    def _is_over(self, row: Row, token: int) -> tuple[bool, bool]:
         """Whether a row has ended, and whether a stop text did it."""
         stopped = ends_with_stop(self._decoding.stop, self._tokenizer, row.new)
         full = len(row.new) >= self._decoding.max_new_tokens
@@ -356,14 +338,11 @@ class RotatedGenerator:
     def _forward(
         self,
         slab: Slab,
-        slots: Any,
+        page: Page,
         tokens: Sequence[list[int]],
-        begins: Sequence[int],
         keep: int,
     ) -> torch.Tensor:
         """Logits (T, vocabulary) of packed tokens; of the last ``keep`` only, 0 for all."""
-        lengths = [len(one) for one in tokens]
-        page = slab.open(slots, lengths, begins, self._kind)
         flat = [token for one in tokens for token in one]
         options: dict[str, Any] = {self._cache_name: slab.cache}
         if "logits_to_keep" in self._names:

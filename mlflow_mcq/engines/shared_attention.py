@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
-__all__ = ["NAME", "Page", "Unsupported", "attend", "lent_attention", "merged"]
+__all__ = ["NAME", "AllKept", "Page", "Unsupported", "attend", "lent_attention", "merged"]
 
 NAME = "mlflow_mcq_shared_prefix"
 """Under this name transformers finds the function; models keep the name of their own."""
@@ -33,6 +33,25 @@ class Unsupported(RuntimeError):
     """A model asks its attention for something that this one would leave out."""
 
 
+class AllKept(Exception):
+    """All keys and values of a pass are in the slab: what the model does next nobody reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """How queries of packed tokens are laid out by row, and back; H = K x n_same heads.
+
+    Attributes:
+        into_rows: (R x K x n_same x q,) of the (T x H) queries, which one stands there.
+        out_of_rows: (T x H,) of the (R x n_same x q x K) results, which one is its own.
+        mask: (R, 1, n_same x q, width), as in the page.
+    """
+
+    into_rows: torch.Tensor
+    out_of_rows: torch.Tensor
+    mask: torch.Tensor
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """Where the tokens of one forward pass belong; T tokens of R rows, packed.
@@ -42,22 +61,48 @@ class Page:
         place: (T,) place of the token among the tokens of its row in this pass.
         column: (T,) column of the slab where its keys go: its position, less the length
             of the shared beginning.
+        token: (R, q) which of the T tokens stands at each place of a row; any where none does.
+        slot: (T,) slot of the row of each token.
         slots: The slots of the R rows: a slice or an index tensor.
         longest: Most tokens of one row in this pass, q.
         width: Columns that are read.
         mask: (R, 1, 1, q, width), 0 where a token may look and -inf where not.
         shared: Keys and values of the beginning for each layer, (1, heads, length, size)
             each; None where nothing is held.
+        ends_at: The layer whose keys are the last that this pass is made for; None where
+            its logits are wanted.
+        orders: What `order` has worked out, by numbers of heads.
     """
 
     row: torch.Tensor
     place: torch.Tensor
     column: torch.Tensor
+    token: torch.Tensor
+    slot: torch.Tensor
     slots: Any
     longest: int
     width: int
     mask: torch.Tensor
     shared: list[tuple[torch.Tensor, torch.Tensor]] | None = None
+    ends_at: int | None = None
+    orders: dict[tuple[int, int], Order] = field(default_factory=dict)
+
+    def order(self, n_kv: int, n_same: int) -> Order:
+        """How tokens are laid out by row for a number of heads; worked out once for all layers."""
+        found = self.orders.get((n_kv, n_same))
+        if found is None:
+            found = self.orders[n_kv, n_same] = self._order(n_kv, n_same)
+        return found
+
+    def _order(self, n_kv: int, n_same: int) -> Order:
+        kv, same = (torch.arange(n, device=self.token.device) for n in (n_kv, n_same))
+        head = kv[:, None] * n_same + same
+        into = self.token[:, None, None] * (n_kv * n_same) + head[:, :, None]
+        # Attention gives (R, heads of keys, n_same x q, D), and writes it as (R, n_same x q, ...).
+        line = self.row[:, None, None] * n_same + same
+        out = (line * self.longest + self.place[:, None, None]) * n_kv + kv[:, None]
+        mask = self.mask.expand(-1, -1, n_same, -1, -1).flatten(2, 3)
+        return Order(into.flatten(), out.flatten(), mask)
 
 
 def attend(
@@ -83,30 +128,34 @@ def attend(
 
     Raises:
         Unsupported: The model wants a window, a soft cap or sinks, or hands on no page.
+        AllKept: The page ends at this layer.
     """
     page: Page | None = options.get("page")
     wanted = [name for name in _NOT_OURS if options.get(name) is not None]
     if page is None or wanted:
         raise Unsupported(f"attention with {', '.join(wanted) or 'no page'}")
+    if page.ends_at is not None and page.ends_at == module.layer_idx:
+        raise AllKept
     scale = options.get("scaling")
     scale = query.shape[-1] ** -0.5 if scale is None else float(scale)
     # Heads that share keys become further queries of one head: keys are never repeated.
     n_tokens, n_kv = query.shape[2], key.shape[1]
     n_same = query.shape[1] // n_kv
-    rows = _by_row(query[0].transpose(0, 1), page)
-    rows = torch.unflatten(rows, 2, (n_kv, n_same)).permute(0, 2, 3, 1, 4).flatten(2, 3)
-    mask = page.mask.expand(-1, -1, n_same, -1, -1).flatten(2, 3).to(query.dtype)
-    out, weight = _attention(rows, key, value, mask, scale)
-    out = _packed(torch.unflatten(out, 2, (n_same, -1)).permute(0, 3, 1, 2, 4), page)
+    order = page.order(n_kv, n_same)
+    rows = query[0].transpose(0, 1).flatten(0, 1).index_select(0, order.into_rows)
+    rows = rows.view(len(key), n_kv, n_same * page.longest, -1)
+    out, weight = _attention(rows, key, value, order.mask.to(query.dtype), scale)
+    out = out.transpose(1, 2).flatten(0, 2).index_select(0, order.out_of_rows)
+    out = out.view(n_tokens, n_kv, n_same, -1)
     if page.shared is not None:
-        weight = _packed(torch.unflatten(weight, 2, (n_same, -1)).permute(0, 3, 1, 2), page)
+        weight = weight.transpose(1, 2).flatten()[order.out_of_rows].view(out.shape[:3])
         held_key, held_value = page.shared[module.layer_idx]
         packed = query.reshape(1, n_kv, n_same * n_tokens, -1)
         held, held_weight = _attention(packed, held_key, held_value, None, scale)
         held = torch.unflatten(held[0], 1, (n_same, n_tokens)).permute(2, 0, 1, 3)
         held_weight = torch.unflatten(held_weight[0], 1, (n_same, n_tokens)).permute(2, 0, 1)
         out = merged(out, weight, held, held_weight)
-    return out.flatten(1, 2)[None].contiguous(), None
+    return out.reshape(1, n_tokens, n_kv * n_same, -1), None
 
 
 def merged(
@@ -130,21 +179,7 @@ def merged(
     """
     # A sigmoid of the difference in place of two exponentials: neither can overflow.
     share = torch.sigmoid(other_weight.float() - one_weight.float())[..., None]
-    return one + (other - one) * share.to(one.dtype)
-
-
-def _by_row(packed: torch.Tensor, page: Page) -> torch.Tensor:
-    """(T, H, D) to (R, q, H, D); what no token fills is zero and is never read back."""
-    if page.longest == 1:
-        return packed[:, None]
-    rows = packed.new_zeros(page.mask.shape[0], page.longest, *packed.shape[1:])
-    rows[page.row, page.place] = packed
-    return rows
-
-
-def _packed(rows: torch.Tensor, page: Page) -> torch.Tensor:
-    """(R, q, ...) to (T, ...), the inverse of `_by_row`."""
-    return rows[:, 0] if page.longest == 1 else rows[page.row, page.place]
+    return torch.lerp(one, other, share.to(one.dtype))
 
 
 def _attention(

@@ -7,9 +7,11 @@ stem are copied from slot to slot as they stand.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy
 import torch
 from transformers.cache_utils import Cache, CacheLayerMixin
 
@@ -40,7 +42,11 @@ class _Layer(CacheLayerMixin):  # type: ignore[misc]  # transformers ships no ty
     def _empty(self, states: torch.Tensor) -> torch.Tensor:
         # Zeros: columns that are masked are multiplied by zero, and garbage may be NaN.
         shape = (self._slab.n_slots, states.shape[1], self._slab.n_columns, states.shape[3])
-        return states.new_zeros(shape)
+        if states.device.type != "cpu":
+            return states.new_zeros(shape)
+        # numpy asks the system for pages of zeros, which cost nothing until they are used.
+        zeros = numpy.zeros(math.prod(shape) * states.element_size(), numpy.uint8)
+        return torch.from_numpy(zeros).view(states.dtype).view(shape)
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
@@ -48,10 +54,8 @@ class _Layer(CacheLayerMixin):  # type: ignore[misc]  # transformers ships no ty
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
         page = self._slab.page
-        # The slot of each token, not of each row.
-        slots = self._slab.numbers[page.slots][page.row]
-        self.keys[slots, :, page.column] = key_states[0].transpose(0, 1)
-        self.values[slots, :, page.column] = value_states[0].transpose(0, 1)
+        self.keys[page.slot, :, page.column] = key_states[0].transpose(0, 1)
+        self.values[page.slot, :, page.column] = value_states[0].transpose(0, 1)
         width = page.width
         return self.keys[:, :, :width][page.slots], self.values[:, :, :width][page.slots]
 
@@ -89,12 +93,16 @@ class Slab:
         self.n_slots, self.n_columns = n_slots, n_columns
         self.n_shared = shared[0][0].shape[2] if shared else 0
         self.shared, self.device = shared, device
-        self.numbers = torch.arange(n_slots, device=device)
         self.cache = Cache(layers=[_Layer(self) for _ in range(n_layers)])
         self.page: Page
 
     def open(
-        self, slots: Sequence[int] | slice, lengths: Sequence[int], begins: Sequence[int], kind: Any
+        self,
+        slots: Sequence[int] | slice,
+        lengths: Sequence[int],
+        begins: Sequence[int],
+        kind: Any,
+        ends_at: int | None = None,
     ) -> Page:
         """Lay out one forward pass.
 
@@ -103,25 +111,34 @@ class Slab:
             lengths: Tokens of each row in this pass, at least one.
             begins: Position of the first of them.
             kind: The dtype of the model's attention.
+            ends_at: The layer after whose keys the pass ends; None where it goes on to logits.
 
         Returns:
             The page, which is also `page` until the next.
         """
         n, first = torch.tensor(lengths), torch.tensor(begins)
         row = torch.repeat_interleave(torch.arange(len(n)), n)
-        place = torch.arange(len(row)) - (n.cumsum(0) - n)[row]
+        start = n.cumsum(0) - n
+        place = torch.arange(len(row)) - start[row]
         column = first[row] + place - self.n_shared
         longest, most = int(n.max()), int(column.max()) + 1
+        token = (start[:, None] + torch.arange(longest)).clamp(max=len(row) - 1)
         width = min(self.n_columns, -(-most // _ROUND) * _ROUND)
         # A token sees the columns up to its own; what stands beyond is another row's past.
         own = (first - self.n_shared)[:, None] + torch.arange(longest)
         hidden = torch.arange(width) > own[..., None]
         mask = torch.zeros(hidden.shape, dtype=kind).masked_fill_(hidden, float("-inf"))
+        numbers = torch.arange(self.n_slots)[slots] if isinstance(slots, slice) else slots
+        slot = torch.as_tensor(numbers)[row]
         where = slots if isinstance(slots, slice) else torch.tensor(slots, device=self.device)
-        row, place, column, mask = (x.to(self.device) for x in (row, place, column, mask))
-        self.page = Page(
-            row, place, column, where, longest, width, mask[:, None, None], self.shared
+        row, place, column, token, slot, mask = (
+            x.to(self.device) for x in (row, place, column, token, slot, mask)
         )
+        self.page = Page(
+            row=row, place=place, column=column, token=token, slot=slot, slots=where,
+            longest=longest, width=width, mask=mask[:, None, None], shared=self.shared,
+            ends_at=ends_at,
+        )  # fmt: skip
         return self.page
 
     def copy(self, sources: Sequence[int], targets: Sequence[int], n_columns: int) -> None:

@@ -1,0 +1,82 @@
+"""What one pass reads: no more than its keys ask for, and not too much at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from test_rotated import alone, ended, generator, rotations, work_of
+from tiny import tiny_model
+
+from mlflow_mcq.engines import rotated
+from mlflow_mcq.engines.work import Work
+from mlflow_mcq.records import Decoding
+
+N_NEW = 5
+
+
+class Counted(torch.nn.Module):
+    """A part of a model that counts the tokens which pass through it."""
+
+    def __init__(self, inner: torch.nn.Module) -> None:
+        super().__init__()
+        self.inner, self.passes = inner, []
+
+    def forward(self, states: torch.Tensor) -> Any:
+        self.passes.append(states.shape[1])
+        return self.inner(states)
+
+
+def counted(model: Any, layer: int) -> list[int]:
+    """Tokens that will pass through the feed-forward part of a layer, pass by pass."""
+    own = model.model.layers[layer]
+    own.mlp = Counted(own.mlp)
+    return own.mlp.passes  # type: ignore[no-any-return]
+
+
+def test_the_last_layer_works_for_new_tokens_only() -> None:
+    model, work = tiny_model(max_position_embeddings=512), work_of(rotations())
+    first, last = counted(model, 0), counted(model, -1)
+    made = generator(model, Decoding(max_new_tokens=N_NEW))
+    answers = ended(made.run(work))
+    assert sum(first) == made.tally.read + made.tally.fed
+    assert sum(last) == made.tally.fed
+    plain = tiny_model(max_position_embeddings=512)
+    assert all(answers[place].new == alone(plain, one.ids, N_NEW) for place, one in enumerate(work))
+
+
+def test_a_users_hook_on_the_last_layer_sees_every_token() -> None:
+    model, work = tiny_model(max_position_embeddings=512), work_of(rotations())
+    seen: list[int] = []
+    model.model.layers[-1].register_forward_hook(lambda *_: seen.append(_[1][0].shape[1]))
+    made = generator(model, Decoding(max_new_tokens=N_NEW))
+    ended(made.run(work))
+    assert sum(seen) == made.tally.read + made.tally.fed
+
+
+@pytest.mark.parametrize("most", [1, 40, 10_000])
+def test_a_pass_is_as_large_as_the_device_likes(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(rotated._PACK, "cpu", most)
+    model, work = tiny_model(max_position_embeddings=512), work_of(rotations())
+    passes = counted(model, 0)
+    made = generator(model, Decoding(max_new_tokens=N_NEW))
+    answers = ended(made.run(work))
+    read = passes[: len(passes) - made.tally.steps]
+    beginning, *others = read
+    assert sum(read) == made.tally.read
+    pieces = [len(one.ids) - 1 - beginning for one in work]
+    assert max(others) <= max(most, *pieces)
+    plain = tiny_model(max_position_embeddings=512)
+    assert all(answers[place].new == alone(plain, one.ids, N_NEW) for place, one in enumerate(work))
+
+
+def test_a_long_prompt_is_read_bit_by_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rotated, "_CHUNK", 30)
+    model = tiny_model(max_position_embeddings=512)
+    passes = counted(model, 0)
+    ids = work_of(rotations())[0].ids
+    made = generator(model, Decoding(max_new_tokens=N_NEW))
+    answers = ended(made.run([Work(ids)]))
+    assert passes[:-N_NEW] == [30] * ((len(ids) - 1) // 30) + [(len(ids) - 1) % 30]
+    assert answers[0].new == alone(model, ids, N_NEW)
