@@ -22,65 +22,92 @@ TEXTS = st.lists(st.integers(0, 5), min_size=3, max_size=40)
 
 @given(TEXTS)
 def test_what_is_guessed_followed_the_same_tokens_last(ids: list[int]) -> None:
-    told = Drafts([[0]], 200)
+    told = Drafts([[0]])
     told.learn(0, ids, 0)
     context = ids[-SEEN:]
-    for token in told.guess(0, tuple(context), most=3):
-        same = [at for at in range(SEEN, len(ids)) if ids[at - SEEN : at] == context[-SEEN:]]
-        assert token == ids[same[-1]]
+    for token in told.guess(0, tuple(context), 1, most=3):
+        n, same = next(
+            (n, same)
+            for n in (SEEN, SEEN - 1)
+            if (same := [at for at in range(n, len(ids)) if ids[at - n : at] == context[-n:]])
+        )
+        assert token == ids[same[-1]], n
         context.append(token)
 
 
 @given(TEXTS, st.integers(0, 4))
 def test_no_more_is_guessed_than_is_asked_for(ids: list[int], most: int) -> None:
-    told = Drafts([[0]], 200)
+    told = Drafts([[0]])
     told.learn(0, ids * 2, 0)
-    assert len(told.guess(0, tuple(ids[:SEEN]), most)) <= most
+    assert len(told.guess(0, tuple(ids[:SEEN]), 1, most)) <= most
 
 
 def test_siblings_learn_from_each_other_and_strangers_do_not() -> None:
-    told = Drafts([[0, 1], [2]], 200)
+    told = Drafts([[0, 1], [2]])
     told.learn(0, [1, 2, 3, 4], 0)
-    assert told.guess(1, (1, 2, 3), 4) == [4]
-    assert told.guess(2, (1, 2, 3), 4) == []
+    assert told.guess(1, (1, 2, 3), 1, 4) == [4]
+    assert told.guess(2, (1, 2, 3), 1, 4) == []
 
 
 def test_what_ends_a_row_is_no_guess_and_counts_as_none() -> None:
-    told = Drafts([[0]], 200, ends=[9])
+    told = Drafts([[0]], ends=[9])
     told.learn(0, [1, 2, 3, 4, 9, 5, 6], 0)
-    assert told.guess(0, (1, 2, 3), 4) == [4]
-    assert told.guess(0, (2, 3, 4), 4) == []
-    before = told.share
+    assert told.guess(0, (1, 2, 3), 1, 4) == [4]
+    assert told.guess(0, (2, 3, 4), 1, 4) == []
+    before = dict(told.shares)
     told.heed(0, (2, 3, 4), 9)
-    assert told.share == before
+    assert told.shares == before
 
 
 def test_a_group_is_forgotten_with_its_last_row() -> None:
-    told = Drafts([[0, 1]], 200)
+    told = Drafts([[0, 1]])
     told.learn(0, [1, 2, 3, 4], 0)
     told.end(0)
-    assert told.guess(1, (1, 2, 3), 4) == [4]
+    assert told.guess(1, (1, 2, 3), 1, 4) == [4]
     told.end(1)
     assert not told._seen
 
 
 def test_wrong_guesses_are_given_up_and_right_ones_taken_up_again() -> None:
-    told = Drafts([[0]], 200)
+    told = Drafts([[0]])
     for step in range(1000):
         told.heed(0, (1, 2, 3), step)
-    assert told.share < 0.1
-    assert told.most(n_rows=1) == 0
+    assert told.shares[3] < 0.1
+    assert told.guess(0, (1, 2, 3), 50, 4) == []
     for _ in range(1000):
         told.heed(0, (1, 2, 3), 7)
-    assert told.share > 0.9
-    assert told.most(n_rows=1) > 0
+    assert told.shares[3] > 0.9
+    assert told.guess(0, (1, 2, 3), 50, 4) == [7]
+
+
+def test_shares_are_kept_apart_by_how_many_tokens_were_known() -> None:
+    told = Drafts([[0]])
+    for step in range(100):
+        told.heed(0, (step, 2, 3), step % 2)  # three tokens never seen before, two always
+    assert told.shares[2] < 0.5
+    assert told.shares[3] == Drafts([[0]]).shares[3]
 
 
 @pytest.mark.parametrize(
-    ("n_rows", "expected"), [(1, 4), (30, 4), (50, 3), (100, 1), (101, 0), (500, 0)]
+    ("n_rows", "expected"), [(1, 8), (24, 7), (40, 3), (48, 3), (96, 1), (97, 0), (500, 0)]
 )
 def test_guesses_fill_a_step_and_no_more(n_rows: int, expected: int) -> None:
-    assert max(0, Drafts([[0]], 200).most(n_rows)) == expected
+    told = Drafts([[0]])
+    told.learn(0, list(range(20)), 0)
+    told.shares = {2: 1.0, 3: 1.0}
+    assert told.guess(0, (0, 1, 2), n_rows, 99) == list(range(3, 3 + expected))
+
+
+def test_the_fewer_rows_the_less_likely_a_guess_may_be() -> None:
+    told = Drafts([[0]])
+    told.learn(0, list(range(20)), 0)
+    told.shares = {2: 0.7, 3: 0.7}
+    n_guessed = [len(told.guess(0, (0, 1, 2), n_rows, 99)) for n_rows in (60, 20, 10, 2)]
+    assert n_guessed == sorted(n_guessed)
+    assert n_guessed[0] == 1 < n_guessed[-1]
+    # What all before it makes likely, not what it would be by itself.
+    assert all(0.7**n >= told.worth(n_rows) > 0.7 ** (n + 1)
+               for n, n_rows in zip(n_guessed[:3], (60, 20, 10), strict=True))  # fmt: skip
 
 
 # --- on the fast road -------------------------------------------------------------------

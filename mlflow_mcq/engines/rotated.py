@@ -31,7 +31,7 @@ from typing import Any
 import torch
 
 from mlflow_mcq.engines.decoding import RowSampler, borrowed, ends_with_stop, warpers
-from mlflow_mcq.engines.drafts import Drafts, filling
+from mlflow_mcq.engines.drafts import Drafts
 from mlflow_mcq.engines.memory import free_memory, within_memory
 from mlflow_mcq.engines.prefix_tree import Family, common, families_of, passes_of, pieces_of
 from mlflow_mcq.engines.row import Row
@@ -121,7 +121,7 @@ class RotatedGenerator:
             yield from (Ended(place, [], out_of_memory=True) for place in places)
             return
         self._queue = deque(family.groups)
-        self._drafts = Drafts(family.groups, filling(self._device.type), self._eos)
+        self._drafts = Drafts(family.groups, self._device.type, self._eos)
         while self._queue or self._rows:
             with self._lent():
                 done = within_memory(lambda: self._burst(work))
@@ -159,6 +159,7 @@ class RotatedGenerator:
         places = [row.place for row in self._rows] + self._entering
         again = [place for place in dict.fromkeys(places) if place not in ended]
         self._rows, self._entering = [], []
+        self._drafts.stop()
         if self.n_slots == 1:
             self._ended += [Ended(place, [], out_of_memory=True) for place in again]
         elif again:
@@ -294,11 +295,10 @@ class RotatedGenerator:
         rows = self._rows
         if self._decoding.temperature > 0:
             return [[] for _ in rows]
-        most = self._drafts.most(len(rows))
         # The last token of an answer is never fed, nor is what would stand beyond it.
         room = self._decoding.max_new_tokens - 1
         return [
-            self._drafts.guess(row.place, row.newest, min(most, room - len(row.new)))
+            self._drafts.guess(row.place, row.newest, len(rows), room - len(row.new))
             for row in rows
         ]
 

@@ -7,11 +7,9 @@ stem are copied from slot to slot as they stand.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy
 import torch
 from transformers.cache_utils import Cache, CacheLayerMixin
 
@@ -42,11 +40,7 @@ class _Layer(CacheLayerMixin):  # type: ignore[misc]  # transformers ships no ty
     def _empty(self, states: torch.Tensor) -> torch.Tensor:
         # Zeros: columns that are masked are multiplied by zero, and garbage may be NaN.
         shape = (self._slab.n_slots, states.shape[1], self._slab.n_columns, states.shape[3])
-        if states.device.type != "cpu":
-            return states.new_zeros(shape)
-        # numpy asks the system for pages of zeros, which cost nothing until they are used.
-        zeros = numpy.zeros(math.prod(shape) * states.element_size(), numpy.uint8)
-        return torch.from_numpy(zeros).view(states.dtype).view(shape)
+        return states.new_zeros(shape)
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
