@@ -8,7 +8,7 @@ How it works, from the outside in:
 2. Rows live in the slots of a `Slab`, where the column is the position. Prompts are read
    packed, one behind the other without padding, and only attention sees rows. The last
    token of a prompt is left out: the first step of decoding feeds it, so that reading
-   needs no logits.
+   needs no logits, and ends with the keys of the last layer.
 3. Each step feeds the newest token of every row, and behind it what `Drafts` guesses to
    come next, as far as the device has room. Rows that end leave, the last rows move into
    their slots, and new rows enter as soon as a quarter of the slots is free.
