@@ -21,7 +21,8 @@ class Counted(torch.nn.Module):
 
     def __init__(self, inner: torch.nn.Module) -> None:
         super().__init__()
-        self.inner, self.passes = inner, []
+        self.inner = inner
+        self.passes: list[int] = []
 
     def forward(self, states: torch.Tensor) -> Any:
         self.passes.append(states.shape[1])
@@ -31,8 +32,8 @@ class Counted(torch.nn.Module):
 def counted(model: Any, layer: int) -> list[int]:
     """Tokens that will pass through the feed-forward part of a layer, pass by pass."""
     own = model.model.layers[layer]
-    own.mlp = Counted(own.mlp)
-    return own.mlp.passes  # type: ignore[no-any-return]
+    own.mlp = part = Counted(own.mlp)
+    return part.passes
 
 
 def test_the_last_layer_works_for_new_tokens_only() -> None:
@@ -46,10 +47,12 @@ def test_the_last_layer_works_for_new_tokens_only() -> None:
     assert all(answers[place].new == alone(plain, one.ids, N_NEW) for place, one in enumerate(work))
 
 
-def test_a_users_hook_on_the_last_layer_sees_every_token() -> None:
+@pytest.mark.parametrize("kind", ["register_forward_hook", "register_forward_pre_hook"])
+def test_a_users_hook_on_the_last_layer_sees_every_token(kind: str) -> None:
     model, work = tiny_model(max_position_embeddings=512), work_of(rotations())
     seen: list[int] = []
-    model.model.layers[-1].register_forward_hook(lambda *_: seen.append(_[1][0].shape[1]))
+    part = model.model.layers[-1].mlp
+    getattr(part, kind)(lambda *given: seen.append(given[1][0].shape[1]))
     made = generator(model, Decoding(max_new_tokens=N_NEW))
     ended(made.run(work))
     assert sum(seen) == made.tally.read + made.tally.fed

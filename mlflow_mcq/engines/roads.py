@@ -20,6 +20,7 @@ from mlflow_mcq.engines.decoding import borrowed, eos_ids, generation_config
 from mlflow_mcq.engines.gate import refusal
 from mlflow_mcq.engines.memory import is_shortage, within_memory
 from mlflow_mcq.engines.prefix_tree import common, families_of
+from mlflow_mcq.engines.weights import hook_numbers
 from mlflow_mcq.engines.work import Work
 from mlflow_mcq.records import Decoding
 
@@ -89,7 +90,7 @@ class RoadChoice:
             return found
         sample = _sample(rows)
         held = families_of([row[:-1] for row in sample])[0].n_shared > 0 if sample else False
-        kind = (held, _hooks(self._model))
+        kind = (held, hook_numbers(self._model))
         if kind not in self._checked:
             if len(rows) < _FEW:
                 return f"{len(rows)} rows are too few to pay for a check"
@@ -167,16 +168,6 @@ def disagreement(plain: Sequence[torch.Tensor], fast: Sequence[torch.Tensor]) ->
         if one.argmax() != other.argmax():
             break
     return worst
-
-
-def _hooks(model: Any) -> tuple[int, ...]:
-    """The hooks that hang on a model, by torch's own numbers for them."""
-    return tuple(
-        number
-        for module in model.modules()
-        for hooks in (module._forward_pre_hooks, module._forward_hooks)
-        for number in hooks
-    )
 
 
 def _sample(rows: Sequence[list[int]]) -> list[list[int]]:

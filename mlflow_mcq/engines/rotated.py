@@ -37,7 +37,7 @@ from mlflow_mcq.engines.prefix_tree import Family, common, families_of, passes_o
 from mlflow_mcq.engines.row import Row
 from mlflow_mcq.engines.shared_attention import AllKept, Page, lent_attention
 from mlflow_mcq.engines.slab import Held, Slab, token_bytes
-from mlflow_mcq.engines.weights import cache_name, forward_names
+from mlflow_mcq.engines.weights import cache_name, forward_names, hook_numbers
 from mlflow_mcq.engines.wide_head import lent_head
 from mlflow_mcq.engines.work import Ended, Tally, Work
 from mlflow_mcq.records import Decoding
@@ -85,7 +85,7 @@ class RotatedGenerator:
         self._config = config.get_text_config() if hasattr(config, "get_text_config") else config
         self._names = forward_names(model)
         self._cache_name = cache_name(model)
-        self._hooked = any(module._forward_hooks for module in model.modules())
+        self._hooked = bool(hook_numbers(model))
         self.tally = Tally()
         self.n_slots = 0
         self._cap = most_rows(self._device.type)

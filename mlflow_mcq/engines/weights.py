@@ -12,6 +12,7 @@ __all__ = [
     "active_adapters",
     "cache_name",
     "forward_names",
+    "hook_numbers",
     "longest_text",
     "take_weight",
     "text_config",
@@ -85,6 +86,16 @@ def forward_names(model: Any) -> set[str]:
     inner = getattr(model, "_orig_mod", model)  # as torch.compile wraps it
     inner = inner.get_base_model() if hasattr(inner, "get_base_model") else inner
     return set(inspect.signature(inner.forward).parameters)
+
+
+def hook_numbers(model: Any) -> tuple[int, ...]:
+    """The hooks that hang on a model, by torch's own numbers for them."""
+    return tuple(
+        number
+        for module in model.modules()
+        for hooks in (module._forward_pre_hooks, module._forward_hooks)
+        for number in hooks
+    )
 
 
 def cache_name(model: Any) -> str:
