@@ -33,6 +33,7 @@ import torch
 from mlflow_mcq.engines.decoding import RowSampler, borrowed, ends_with_stop, warpers
 from mlflow_mcq.engines.drafts import Drafts
 from mlflow_mcq.engines.memory import free_memory, within_memory
+from mlflow_mcq.engines.norms import lent_norms, plain_norms
 from mlflow_mcq.engines.prefix_tree import Family, common, families_of, passes_of, pieces_of
 from mlflow_mcq.engines.row import Row
 from mlflow_mcq.engines.shared_attention import AllKept, Page, lent_attention
@@ -86,6 +87,7 @@ class RotatedGenerator:
         self._names = forward_names(model)
         self._cache_name = cache_name(model)
         self._hooked = bool(hook_numbers(model))
+        self._norms = plain_norms(model)
         self.tally = Tally()
         self.n_slots = 0
         self._cap = most_rows(self._device.type)
@@ -318,7 +320,9 @@ class RotatedGenerator:
                 if row.sampler is not None
             ]
             logits = torch.cat(drawn)
-        return list(logits.argmax(-1).tolist())
+        # torch's argmax goes over a vocabulary one number at a time, numpy's does not.
+        likeliest = logits.numpy() if logits.device.type == "cpu" else logits
+        return list(likeliest.argmax(-1).tolist())
 
     def _leave(self, slots: list[int]) -> None:
         """Let the last rows move into the slots of those that leave."""
@@ -367,6 +371,7 @@ class RotatedGenerator:
             borrowed(model, model.generation_config),
             lent_attention(model),
             lent_head(model),
+            lent_norms(self._norms),
             torch.no_grad(),
         ):
             yield
