@@ -45,7 +45,7 @@ from mlflow_mcq.records import Decoding
 
 __all__ = ["RotatedGenerator", "most_rows"]
 
-_MOST_SLOTS, _MOST_SLOTS_ELSEWHERE = {"cpu": 96}, 512
+_MOST_SLOTS, _MOST_SLOTS_ELSEWHERE = {"cpu": 192}, 512
 _PACK = {"cpu": 512}
 _PACK_ELSEWHERE = 8192
 """Tokens that are read in one pass: enough to fill the processor, not more."""

@@ -141,14 +141,8 @@ def attend(
     # Heads that share keys become further queries of one head: keys are never repeated.
     n_tokens, n_kv = query.shape[2], key.shape[1]
     n_same = query.shape[1] // n_kv
-    order = page.order(n_kv, n_same)
-    rows = query[0].transpose(0, 1).flatten(0, 1).index_select(0, order.into_rows)
-    rows = rows.view(len(key), n_kv, n_same * page.longest, -1)
-    out, weight = _attention(rows, key, value, order.mask.to(query.dtype), scale)
-    out = out.transpose(1, 2).flatten(0, 2).index_select(0, order.out_of_rows)
-    out = out.view(n_tokens, n_kv, n_same, -1)
+    out, weight = _own(page, query, key, value, scale)
     if page.shared is not None:
-        weight = weight.transpose(1, 2).flatten()[order.out_of_rows].view(out.shape[:3])
         held_key, held_value = page.shared[module.layer_idx]
         packed = query.reshape(1, n_kv, n_same * n_tokens, -1)
         held, held_weight = _attention(packed, held_key, held_value, None, scale)
@@ -156,6 +150,24 @@ def attend(
         held_weight = torch.unflatten(held_weight[0], 1, (n_same, n_tokens)).permute(2, 0, 1)
         out = merged(out, weight, held, held_weight)
     return out.reshape(1, n_tokens, n_kv * n_same, -1), None
+
+
+def _own(
+    page: Page, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """(T, K, n_same, D) values over each row's own keys, and (T, K, n_same) their weights."""
+    (_, n_heads, n_tokens, _), n_kv = query.shape, key.shape[1]
+    n_same = n_heads // n_kv
+    order = page.order(n_kv, n_same)
+    rows, mask = query[0].transpose(0, 1).flatten(0, 1), order.mask.to(query.dtype)
+    if page.longest == 1:  # it stands by row as it is
+        return _attention(rows.view(n_tokens, n_kv, n_same, -1), key, value, mask, scale)
+    rows = rows.index_select(0, order.into_rows).view(len(key), n_kv, n_same * page.longest, -1)
+    out, weight = _attention(rows, key, value, mask, scale)
+    out = out.transpose(1, 2).flatten(0, 2).index_select(0, order.out_of_rows)
+    weight = weight.transpose(1, 2).flatten()[order.out_of_rows]
+    shape = (n_tokens, n_kv, n_same)
+    return out.view(*shape, -1), weight.view(shape)
 
 
 def merged(

@@ -17,8 +17,9 @@ from mlflow_mcq.engines.shared_attention import Page
 
 __all__ = ["Held", "Slab", "token_bytes"]
 
-_ROUND = 32
-"""Widths are multiples of this, so that few shapes are ever seen."""
+_ROUND, _ROUND_ELSEWHERE = {"cpu": 8}, 32
+"""Widths are multiples of this, so that few shapes are ever seen; a processor does not mind
+many, and pays for each column."""
 
 Held = list[tuple[torch.Tensor, torch.Tensor]]
 """Keys and values of a beginning, layer by layer: (1, heads, length, size) each."""
@@ -87,6 +88,7 @@ class Slab:
         self.n_slots, self.n_columns = n_slots, n_columns
         self.n_shared = shared[0][0].shape[2] if shared else 0
         self.shared, self.device = shared, device
+        self._round = _ROUND.get(torch.device(device).type, _ROUND_ELSEWHERE)
         self.cache = Cache(layers=[_Layer(self) for _ in range(n_layers)])
         self.page: Page
 
@@ -117,7 +119,7 @@ class Slab:
         column = first[row] + place - self.n_shared
         longest, most = int(n.max()), int(column.max()) + 1
         token = (start[:, None] + torch.arange(longest)).clamp(max=len(row) - 1)
-        width = min(self.n_columns, -(-most // _ROUND) * _ROUND)
+        width = min(self.n_columns, -(-most // self._round) * self._round)
         # A token sees the columns up to its own; what stands beyond is another row's past.
         own = (first - self.n_shared)[:, None] + torch.arange(longest)
         hidden = torch.arange(width) > own[..., None]
