@@ -45,7 +45,7 @@ from mlflow_mcq.records import Decoding
 
 __all__ = ["RotatedGenerator", "most_rows"]
 
-_MOST_SLOTS, _MOST_SLOTS_ELSEWHERE = {"cpu": 192}, 512
+_MOST_SLOTS, _MOST_SLOTS_ELSEWHERE = {"cpu": 256}, 512
 _PACK = {"cpu": 512}
 _PACK_ELSEWHERE = 8192
 """Tokens that are read in one pass: enough to fill the processor, not more."""
@@ -144,8 +144,12 @@ class RotatedGenerator:
         return self.n_slots - len(self._rows)
 
     def _enough(self) -> int:
-        """Free slots at which new rows enter: reading a few at a time wastes the processor."""
-        return max(1, self.n_slots // 4)
+        """Free slots at which new rows enter: reading a few at a time wastes the processor.
+
+        The last ones enter as soon as they fit: they would go on alone when others have ended.
+        """
+        n_left = sum(map(len, self._queue)) or self.n_slots
+        return max(1, min(self.n_slots // 4, n_left))
 
     def _affordable(self, n_columns: int) -> int:
         row = n_columns * token_bytes(self._config, self._kind.itemsize)
