@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 import torch
 from test_rotated import alone, ended, generator, rotations, work_of
-from tiny import tiny_model
+from tiny import byte_tokenizer, tiny_model
 
 from mlflow_mcq.engines import rotated
+from mlflow_mcq.engines.rotated import RotatedGenerator
 from mlflow_mcq.engines.work import Work
 from mlflow_mcq.records import Decoding
 
@@ -83,3 +84,26 @@ def test_a_long_prompt_is_read_bit_by_bit(monkeypatch: pytest.MonkeyPatch) -> No
     answers = ended(made.run([Work(ids)]))
     assert passes[:-N_NEW] == [30] * ((len(ids) - 1) // 30) + [(len(ids) - 1) % 30]
     assert answers[0].new == alone(model, ids, N_NEW)
+
+
+def test_the_last_rows_enter_as_soon_as_they_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    # 16 slots: others enter where four are free, but the seventeenth waits for one alone.
+    monkeypatch.setitem(rotated._MOST_SLOTS, "cpu", 16)
+    model = tiny_model(max_position_embeddings=512)
+    work = work_of([f"{'so ' * n}what?" for n in range(17)])
+    first = [alone(model, one.ids, 12) for one in work]
+    end = first[0][3]
+    made = RotatedGenerator(model, byte_tokenizer(), Decoding(max_new_tokens=12), [end])
+    step, waited = made._step, []
+
+    def watched() -> None:
+        left = sum(map(len, made._queue))
+        waited.append(left)
+        assert not left or made.n_slots - len(made._rows) < left
+        step()
+
+    made._step = watched  # type: ignore[method-assign]
+    answers = ended(made.run(work))
+    assert sorted(answers) == list(range(17))
+    assert len({len(one.new) for one in answers.values()}) > 1  # they did not end together
+    assert waited[0] == 1
