@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tiny import PLAIN_TEMPLATE, byte_tokenizer, tiny_of
+from tiny import ten_on_the_fast_road, tiny_of
 from transformers.models.llama.modeling_llama import LlamaRMSNorm
 
 from mlflow_mcq.engines import norms
-from mlflow_mcq.engines.local import LocalChat
 from mlflow_mcq.engines.norms import lent_norms, plain_norms, rms
-from mlflow_mcq.records import Decoding, Query
 
 
 def norm_of(n: int, eps: float = 1e-6) -> LlamaRMSNorm:
@@ -38,7 +36,7 @@ def test_the_norms_of_a_family_are_known(kind: str) -> None:
     assert found
 
 
-class AddsOne(LlamaRMSNorm):
+class AddsOneRMSNorm(LlamaRMSNorm):
     def forward(self, hidden):
         return super().forward(hidden) / self.weight * (1 + self.weight)
 
@@ -77,7 +75,7 @@ def replaced() -> LlamaRMSNorm:
 
 
 OTHERS = {
-    "one is added to the weight": type("AddsOneRMSNorm", (AddsOne,), {})(8),
+    "one is added to the weight": AddsOneRMSNorm(8),
     "gated": GatedRMSNorm(8),
     "another formula": OtherRMSNorm(),
     "no epsilon": NamelessRMSNorm(),
@@ -129,11 +127,6 @@ def test_the_fast_road_takes_its_norms_in_one_call(monkeypatch) -> None:
     n_calls = []
     monkeypatch.setattr(norms, "rms", lambda norm, x: n_calls.append(1) or rms(norm, x))
     model = tiny_of("llama")
-    chat = LocalChat(model, byte_tokenizer(PLAIN_TEMPLATE), 4)
-    queries = [Query(f"What is {'so ' * n}good?") for n in range(10)]
-    replies = dict(chat.ask(queries, Decoding(max_new_tokens=4)))
-    assert chat.road is not None
-    assert chat.road.name == "tree"
+    ten_on_the_fast_road(model)
     assert n_calls
-    assert len(replies) == 10
     assert not any("forward" in module.__dict__ for module in model.modules())

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tiny import PLAIN_TEMPLATE, byte_tokenizer, tiny_of
+from tiny import ten_on_the_fast_road, tiny_of
 
 from mlflow_mcq.engines import roads, wide_head
-from mlflow_mcq.engines.local import LocalChat
 from mlflow_mcq.engines.wide_head import in_blocks, lent_head
-from mlflow_mcq.records import Decoding, Query
 
 
 class Model(torch.nn.Module):
@@ -86,13 +84,8 @@ def test_the_fast_road_works_in_blocks(monkeypatch) -> None:
     monkeypatch.setattr(
         wide_head, "in_blocks", lambda head, x: n_calls.append(1) or in_blocks(head, x)
     )
-    chat = LocalChat(tiny_of("llama"), byte_tokenizer(PLAIN_TEMPLATE), 4)
-    queries = [Query(f"What is {'so ' * n}good?") for n in range(10)]
-    replies = dict(chat.ask(queries, Decoding(max_new_tokens=4)))
-    assert chat.road is not None
-    assert chat.road.name == "tree"
+    ten_on_the_fast_road(tiny_of("llama"))
     assert n_calls
-    assert len(replies) == 10
 
 
 def test_the_check_leaves_the_middle_of_a_long_beginning_out() -> None:

@@ -99,6 +99,16 @@ def tiny_chat(template: str | None = None, batch_size: int = 8) -> LocalChat:
     return LocalChat(tiny_model(), byte_tokenizer(template), batch_size)
 
 
+def ten_on_the_fast_road(model: PreTrainedModel) -> None:
+    """Ask a model ten questions, and see that the fast road was taken."""
+    chat = LocalChat(model, byte_tokenizer(PLAIN_TEMPLATE), 4)
+    queries = [Query(f"What is {'so ' * n}good?") for n in range(10)]
+    replies = dict(chat.ask(queries, Decoding(max_new_tokens=4)))
+    assert chat.road is not None
+    assert chat.road.name == "tree"
+    assert len(replies) == 10
+
+
 def answers(chat: Chat, queries: list[Query], decoding: Decoding) -> list[Reply]:
     """Replies in the order of the queries, each place exactly once."""
     got = list(chat.ask(queries, decoding))

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from inspect import signature
 from typing import Any
 
 import torch
+
+from mlflow_mcq.engines.lending import has_own_forward, lent_forward
 
 __all__ = ["lent_norms", "plain_norms", "rms"]
 
@@ -55,15 +56,8 @@ def plain_norms(model: Any) -> list[Any]:
 @contextmanager
 def lent_norms(norms: Sequence[Any]) -> Iterator[None]:
     """Let norms run in one call; their own way comes back at the end."""
-    # Somebody may have replaced a norm's forward since it was looked at.
-    lent = [norm for norm in norms if "forward" not in norm.__dict__]
-    try:
-        for norm in lent:
-            norm.forward = partial(rms, norm)
+    with lent_forward(norms, rms):
         yield
-    finally:
-        for norm in lent:
-            norm.__dict__.pop("forward", None)
 
 
 def _epsilon(norm: Any) -> float | None:
@@ -73,7 +67,7 @@ def _epsilon(norm: Any) -> float | None:
 
 def _is_plain(module: Any) -> bool:
     weight = getattr(module, "weight", None)
-    if not type(module).__name__.endswith("RMSNorm") or "forward" in module.__dict__:
+    if not type(module).__name__.endswith("RMSNorm") or not has_own_forward(module):
         return False
     if not isinstance(weight, torch.Tensor) or weight.dim() != 1 or _epsilon(module) is None:
         return False

@@ -11,7 +11,8 @@ How it works, from the outside in:
    needs no logits, and ends with the keys of the last layer.
 3. Each step feeds the newest token of every row, and behind it what `Drafts` guesses to
    come next, as far as the device has room. Rows that end leave, the last rows move into
-   their slots, and new rows enter as soon as a quarter of the slots is free.
+   their slots, and new rows enter as soon as a quarter of the slots is free, or all that
+   are left fit.
 4. Attention over the held beginning and over a row's own keys are merged by log-sum-exp
    (`shared_attention`), so the beginning costs no memory per row.
 5. Where memory does not suffice, the slots are halved and the rows under way start again:

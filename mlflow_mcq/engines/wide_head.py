@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import torch
+
+from mlflow_mcq.engines.lending import lent_forward
 
 __all__ = ["in_blocks", "lent_head"]
 
@@ -57,12 +58,6 @@ def lent_head(model: Any) -> Iterator[None]:
     """
     find = getattr(model, "get_output_embeddings", None)
     head: Any = find() if find else None
-    plain = type(head) is torch.nn.Linear and "forward" not in head.__dict__
-    if not plain or head.weight.device.type != "cpu" or head.weight.shape[0] < _WIDE:
+    plain = type(head) is torch.nn.Linear and head.weight.device.type == "cpu"
+    with lent_forward([head] if plain and head.weight.shape[0] >= _WIDE else [], in_blocks):
         yield
-        return
-    head.forward = partial(in_blocks, head)
-    try:
-        yield
-    finally:
-        del head.forward
