@@ -42,8 +42,8 @@ class LocalSettings(BaseModel):
         adapter: Folder or hub name of a PEFT adapter (LoRA and others) over the weights;
             needs the package peft.
         quantization: ``8bit`` or ``4bit`` (NF4, computing in bfloat16), by bitsandbytes.
-        compile: Compile the forward pass with `torch.compile`. Minutes at the start; rows
-            then take the plain road.
+        compile: Compile the norms and feed-forward networks of the layers with
+            `torch.compile`, at the first call.
         revision: Branch, tag or commit at the hub; not of the adapter.
         trust_remote_code: Run the code that comes with the checkpoint. Never unless you say so.
         engine: ``transformers``, or ``vllm`` for an in-process vLLM; needs the package vllm.

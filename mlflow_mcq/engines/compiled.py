@@ -1,4 +1,9 @@
-"""Models that `torch.compile` has marked, and what is said where it fails."""
+"""Models and parts of models that `torch.compile` has marked, and what is said where it fails.
+
+Compiled as one, a model would be compiled anew for each layout of rows, and its rows could
+not take the fast road. Norms and feed-forward networks see tokens one by one, whatever row
+they belong to: these are compiled, once for all layers, and attention stays as it is.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +13,75 @@ from typing import Any
 
 from mlflow_mcq.errors import ModelError
 
-__all__ = ["explained", "is_compiled"]
+__all__ = ["compile_parts", "explained", "is_compiled"]
+
+_FORMS = 64
+"""Most graphs of one part before torch runs it uncompiled: it tells one row from many, one
+token from many, and each adapter from the others; its own limit of 8 is two adapters."""
 
 _COMPILERS = ("torch._dynamo.", "torch._inductor.")
 
 
+def compile_parts(model: Any) -> None:
+    """Mark the parts of each layer that are no attention; they are compiled when first called.
+
+    Raises:
+        ModelError: The model has no such parts.
+    """
+    import torch
+
+    parts = [part for layer in _layers(model) for part in layer.children() if _is_apart(part)]
+    if not parts:
+        raise ModelError(
+            "model.compile", "needs layers with norms or feed-forward networks",
+            type(model).__name__, "Leave compile out.",
+        )  # fmt: skip
+    settings = torch._dynamo.config
+    # Else a hook (steering) that is hung into a part after its first call would never run.
+    settings.skip_nnmodule_hook_guards = False
+    # Each adapter over the weights has code of its own.
+    settings.cache_size_limit = max(settings.cache_size_limit, _FORMS)
+    for part in parts:
+        part.compile(dynamic=True)
+
+
+def _layers(model: Any) -> list[Any]:
+    """The layers of a model: its lists of as many modules as the config tells."""
+    import torch
+
+    config = model.config.get_text_config()
+    return [
+        layer
+        for found in model.modules()
+        if isinstance(found, torch.nn.ModuleList) and len(found) == config.num_hidden_layers
+        for layer in found
+    ]
+
+
+def _is_apart(part: Any) -> bool:
+    """Whether no token sees another in a part, and there is something to gain."""
+    import torch
+
+    # What keeps something for each layer carries the number of its own.
+    mixes = any(hasattr(inner, "layer_idx") for inner in part.modules())
+    one_call = isinstance(part, (torch.nn.Linear, torch.nn.Dropout, torch.nn.Identity))
+    return not mixes and not one_call
+
+
 def is_compiled(model: Any) -> bool:
-    """Whether the forward pass of a model is compiled when it is first called.
+    """Whether the whole forward pass of a model is compiled when it is first called.
 
     `torch.compile(model)` wraps it, `model.compile()` marks it.
     """
-    marked = getattr(model, "_compiled_call_impl", None) is not None
-    return marked or hasattr(model, "_orig_mod")
+    return _is_marked(model) or hasattr(model, "_orig_mod")
+
+
+def _is_marked(module: Any) -> bool:
+    return getattr(module, "_compiled_call_impl", None) is not None
+
+
+def _has_marks(model: Any) -> bool:
+    return is_compiled(model) or any(map(_is_marked, model.modules()))
 
 
 @contextmanager
@@ -34,7 +96,7 @@ def explained(model: Any) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if not is_compiled(model) or not f"{type(error).__module__}.".startswith(_COMPILERS):
+        if not f"{type(error).__module__}.".startswith(_COMPILERS) or not _has_marks(model):
             raise
         # What comes after a blank line is advice to those who debug the compiler.
         first = " ".join(str(error).strip().partition("\n\n")[0].split())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlflow_mcq.engines.adapters import Adapters, SharedChat
+from mlflow_mcq.engines.compiled import compile_parts
 from mlflow_mcq.engines.demo import resolve_weights
 from mlflow_mcq.engines.local import load_weights
 from mlflow_mcq.engines.weights import weights_origin
@@ -74,8 +75,7 @@ def _loaded(folder: str, settings: LocalSettings) -> tuple[Any, Any]:
     if "device_map" not in placed:
         model = model.to(device)
     if settings.compile:
-        # In place: `generate` of a model that `torch.compile` wraps runs what is inside.
-        model.compile(dynamic=True)
+        compile_parts(model)
     return model, tokenizer
 
 

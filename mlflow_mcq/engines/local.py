@@ -103,8 +103,13 @@ class LocalChat:
         memory shows at once instead of after an hour.
 
         Raises:
-            ModelError: Chat messages for a tokenizer that has no chat template.
+            ModelError: Chat messages for a tokenizer that has no chat template, or the model
+                is compiled and that failed.
         """
+        with explained(self.model):
+            yield from self._asked(queries, decoding)
+
+    def _asked(self, queries: Sequence[Query], decoding: Decoding) -> Iterator[tuple[int, Reply]]:
         rows: dict[tuple[object, int], _Row] = {}
         sampled = decoding.temperature > 0
         for place, query in enumerate(queries):
@@ -203,7 +208,7 @@ class LocalChat:
         config = generation_config(decoding, eos, pad)
         # no_grad, not inference_mode: buffers that a model fills on the way (rotary
         # tables) would be unusable in the training step that follows.
-        with borrowed(self.model, config), torch.no_grad(), explained(self.model):
+        with borrowed(self.model, config), torch.no_grad():
             out = self.model.generate(
                 input_ids=ids,
                 attention_mask=mask,

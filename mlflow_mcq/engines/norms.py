@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from mlflow_mcq.engines.compiled import is_compiled
 from mlflow_mcq.engines.lending import has_own_forward, lent_forward
 
 __all__ = ["lent_norms", "plain_norms", "rms"]
@@ -48,7 +49,7 @@ def plain_norms(model: Any) -> list[Any]:
     """The norms of a model for which `rms` gives what they give themselves.
 
     Norms of half precision round at another place, and some models add one to the weight:
-    those stay as they are, as do all that are not on a processor.
+    those stay as they are, as do all that are compiled or not on a processor.
     """
     return [module for module in model.modules() if _is_plain(module)]
 
@@ -68,6 +69,8 @@ def _epsilon(norm: Any) -> float | None:
 def _is_plain(module: Any) -> bool:
     weight = getattr(module, "weight", None)
     if not type(module).__name__.endswith("RMSNorm") or not has_own_forward(module):
+        return False
+    if is_compiled(module):
         return False
     if not isinstance(weight, torch.Tensor) or weight.dim() != 1 or _epsilon(module) is None:
         return False
