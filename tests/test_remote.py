@@ -252,6 +252,28 @@ def test_a_consumer_that_stops_early_ends_all_calls(judge_server):
     assert len(server.requests) <= 3
 
 
+def test_ctrl_c_hands_on_what_has_come_and_ends_the_rest(judge_server):
+    asked, late = [], threading.Event()
+
+    async def one(client: object, query: Query) -> int:
+        asked.append(query)
+        if len(asked) == 5:
+            late.set()
+            await asyncio.sleep(60)
+        return len(asked)
+
+    chat = OpenAIChat("m", judge_server(echo).url, concurrency=1)
+    found = chat.each([said("x")] * 9, one)
+    got = [next(found)]
+    assert late.wait(30)  # a busy consumer: three more lie there, and one is on its way
+    got.append(found.throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        got.extend(found)
+    assert got == [(0, 1), (1, 2), (2, 3), (3, 4)]
+    assert len(asked) == 5
+    assert mcq_threads() == []
+
+
 def test_no_questions_need_no_server():
     assert answers(OpenAIChat("m", "http://127.0.0.1:9/v1"), []) == []
     assert mcq_threads() == []

@@ -133,6 +133,11 @@ class OpenAIChat:
                 while (answer := answers.get()) is not None:
                     yield answer
                 work.result()
+            except KeyboardInterrupt:
+                # What has come is paid for: a busy machine may have let it lie here.
+                end()
+                yield from _lying(answers)
+                raise
             finally:
                 self._ends.remove(end)
 
@@ -296,6 +301,14 @@ def request_options(decoding: Decoding, seed: int) -> dict[str, Any]:
     if decoding.thinking is not None:
         options["chat_template_kwargs"] = {"enable_thinking": decoding.thinking}
     return options
+
+
+def _lying(answers: queue.SimpleQueue[T | None]) -> Iterator[T]:
+    """What lies in a queue at this moment, without waiting for more."""
+    for _ in range(answers.qsize()):
+        answer = answers.get_nowait()
+        if answer is not None:
+            yield answer
 
 
 @contextmanager
