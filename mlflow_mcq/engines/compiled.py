@@ -25,8 +25,26 @@ _COMPILERS = ("torch._dynamo.", "torch._inductor.")
 def compile_parts(model: Any) -> None:
     """Mark the parts of each layer that are no attention; they are compiled when first called.
 
+    Args:
+        model: Of transformers, loaded; its weights and hooks stay as they are.
+
     Raises:
         ModelError: The model has no such parts.
+
+    Example:
+        >>> from transformers import LlamaConfig, LlamaForCausalLM
+        >>> model = LlamaForCausalLM(
+        ...     LlamaConfig(
+        ...         vocab_size=9,
+        ...         hidden_size=8,
+        ...         intermediate_size=8,
+        ...         num_hidden_layers=1,
+        ...         num_attention_heads=1,
+        ...     )
+        ... )
+        >>> compile_parts(model)
+        >>> sorted({type(part).__name__ for part in model.modules() if part._compiled_call_impl})
+        ['LlamaMLP', 'LlamaRMSNorm']
     """
     import torch
 
