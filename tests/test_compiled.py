@@ -51,12 +51,6 @@ def graphs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-def _saved(model: Any, folder: Path) -> str:
-    model.save_pretrained(folder)
-    byte_tokenizer().save_pretrained(folder)
-    return str(folder)
-
-
 def compiled(folder: str) -> LocalChat:
     chat = mlflow_mcq.local_model(folder, compile=True, batch_size=2).chat
     assert isinstance(chat, LocalChat)
@@ -74,7 +68,7 @@ def test_answers_are_those_without_on_the_fast_road(tmp_path: Path, graphs: list
 
 
 def test_what_is_compiled_serves_all_layers_and_batches(tmp_path: Path, graphs: list[int]) -> None:
-    chat = compiled(_saved(tiny_of("llama", num_hidden_layers=6), tmp_path))
+    chat = compiled(saved(tmp_path, num_hidden_layers=6))
     for n in (10, 1, 3, 7):
         dict(chat.ask(QUERIES[:n], SHORT))
     # Two kinds of parts; torch tells one row and one token from any number of them.
@@ -103,7 +97,7 @@ def test_what_lets_tokens_see_each_other_is_left_as_it_is(kind: str, parts: set[
 
 
 def test_a_model_without_layers_is_refused() -> None:
-    model = tiny_of("llama", num_hidden_layers=0)
+    model = tiny_model(num_hidden_layers=0)
     with pytest.raises(ModelError, match=r"norms or feed-forward.*LlamaForCausalLM.*Leave compile"):
         compile_parts(model)
 

@@ -58,12 +58,11 @@ def tiny_model(seed: int = 0, **changes: object) -> LlamaForCausalLM:
         vocab_size=258,
         hidden_size=32,
         intermediate_size=32,
-        num_hidden_layers=2,
         num_attention_heads=2,
         initializer_range=0.4,
         bos_token_id=BOS,
         eos_token_id=EOS,
-        **{"max_position_embeddings": 256, **changes},
+        **{"max_position_embeddings": 256, "num_hidden_layers": 2, **changes},
     )
     return LlamaForCausalLM(config).float().eval()
 

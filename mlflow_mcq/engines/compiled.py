@@ -87,19 +87,12 @@ def _is_apart(part: Any) -> bool:
 
 
 def is_compiled(model: Any) -> bool:
-    """Whether the whole forward pass of a model is compiled when it is first called.
+    """Whether the whole forward pass of a model or module is compiled when it is first called.
 
     `torch.compile(model)` wraps it, `model.compile()` marks it.
     """
-    return _is_marked(model) or hasattr(model, "_orig_mod")
-
-
-def _is_marked(module: Any) -> bool:
-    return getattr(module, "_compiled_call_impl", None) is not None
-
-
-def _has_marks(model: Any) -> bool:
-    return is_compiled(model) or any(map(_is_marked, model.modules()))
+    marked = getattr(model, "_compiled_call_impl", None) is not None
+    return marked or hasattr(model, "_orig_mod")
 
 
 @contextmanager
@@ -114,7 +107,8 @@ def explained(model: Any) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if not f"{type(error).__module__}.".startswith(_COMPILERS) or not _has_marks(model):
+        theirs = f"{type(error).__module__}.".startswith(_COMPILERS)
+        if not theirs or not any(map(is_compiled, model.modules())):
             raise
         # What comes after a blank line is advice to those who debug the compiler.
         first = " ".join(str(error).strip().partition("\n\n")[0].split())

@@ -65,6 +65,8 @@ class Drafts:
 
     def learn(self, place: int, ids: Sequence[int], start: int) -> None:
         """Take up what a row holds, from its token ``start`` on."""
+        if not self._n_filling:
+            return
         seen = self._seen.setdefault(self._group[place], {})
         for n in _LOOKED_UP:
             for at in range(max(n, start), len(ids)):
@@ -93,7 +95,7 @@ class Drafts:
         return guessed
 
     def stop(self) -> None:
-        """Guess no more: memory does not even suffice for what must be fed."""
+        """Guess and learn no more: rows are drawn, or memory just suffices for what must be fed."""
         self._n_filling = 0
 
     def worth(self, n_rows: int) -> float:
@@ -111,6 +113,8 @@ class Drafts:
 
     def heed(self, place: int, newest: tuple[int, ...], token: int) -> None:
         """See what really followed, and whether it would have been guessed."""
+        if not self._n_filling:
+            return
         seen = self._seen.setdefault(self._group[place], {})
         guessed, n = _told(seen, newest)
         if guessed is not None and guessed not in self._ends:

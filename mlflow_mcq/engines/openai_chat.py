@@ -120,23 +120,28 @@ class OpenAIChat:
             queries: What to ask.
             one: Is given the open client and a query. What it raises ends all.
         """
-        answers: queue.SimpleQueue[tuple[int, T] | None] = queue.SimpleQueue()
+        # Ctrl-C takes what `get` returns, which is then nowhere; out of a list it takes nothing.
+        came: list[tuple[int, T]] = []
+        bell: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        given = 0
         with _background_loop() as loop:
-            work = asyncio.run_coroutine_threadsafe(self._each(queries, one, answers), loop)
+            work = asyncio.run_coroutine_threadsafe(self._each(queries, one, came, bell), loop)
 
             def end() -> None:
                 work.cancel()
-                answers.put(None)  # work that had not begun says nothing at its end
+                bell.put(False)  # work that had not begun says nothing at its end
 
             self._ends.append(end)
             try:
-                while (answer := answers.get()) is not None:
+                while bell.get():
+                    answer = came[given]
+                    given += 1
                     yield answer
                 work.result()
             except KeyboardInterrupt:
                 # What has come is paid for: a busy machine may have let it lie here.
                 end()
-                yield from _lying(answers)
+                yield from came[given:]
                 raise
             finally:
                 self._ends.remove(end)
@@ -150,22 +155,25 @@ class OpenAIChat:
         self,
         queries: Sequence[Query],
         one: Callable[[HttpClient, Query], Awaitable[T]],
-        answers: queue.SimpleQueue[tuple[int, T] | None],
+        came: list[tuple[int, T]],
+        bell: queue.SimpleQueue[bool],
     ) -> None:
+        """Append each result as it comes and ring; False says that no more will come."""
         # Workers share one iterator: never more calls in flight than workers, and no
         # ten thousand waiting tasks.
         places = iter(range(len(queries)))
 
         async def work(client: HttpClient) -> None:
             for place in places:
-                answers.put((place, await one(client, queries[place])))
+                came.append((place, await one(client, queries[place])))
+                bell.put(True)
 
         try:
             async with self._client() as client:
                 n_workers = min(self.concurrency, len(queries))
                 await asyncio.gather(*(work(client) for _ in range(n_workers)))
         finally:
-            answers.put(None)
+            bell.put(False)
 
     async def _answer(self, client: HttpClient, query: Query, decoding: Decoding) -> Reply:
         secrets = self._secrets()
@@ -301,14 +309,6 @@ def request_options(decoding: Decoding, seed: int) -> dict[str, Any]:
     if decoding.thinking is not None:
         options["chat_template_kwargs"] = {"enable_thinking": decoding.thinking}
     return options
-
-
-def _lying(answers: queue.SimpleQueue[T | None]) -> Iterator[T]:
-    """What lies in a queue at this moment, without waiting for more."""
-    for _ in range(answers.qsize()):
-        answer = answers.get_nowait()
-        if answer is not None:
-            yield answer
 
 
 @contextmanager

@@ -80,7 +80,6 @@ class RotatedGenerator:
     ) -> None:
         self._model, self._tokenizer, self._decoding = model, tokenizer, decoding
         self._eos, self._watch = frozenset(eos), watch
-        self._sampled = decoding.temperature > 0
         self._warpers = warpers(decoding)
         self._device = next(model.parameters()).device
         self._kind = model.dtype if model.dtype.is_floating_point else torch.float32
@@ -126,6 +125,8 @@ class RotatedGenerator:
             return
         self._queue = deque(family.groups)
         self._drafts = Drafts(family.groups, self._device.type, self._eos)
+        if self._decoding.temperature > 0:  # what is drawn cannot be looked up
+            self._drafts.stop()
         while self._queue or self._rows:
             with self._lent():
                 done = within_memory(lambda: self._burst(work))
@@ -232,12 +233,12 @@ class RotatedGenerator:
                     [heads[piece.row][piece.begin : piece.end] for piece in own],
                     [piece.begin for piece in own],
                 )
+        sampled = self._decoding.temperature > 0
         for place in places:
             one = work[place]
-            sampler = RowSampler([one.seed]) if self._sampled else None
+            sampler = RowSampler([one.seed]) if sampled else None
             self._rows.append(Row(place, one.ids, sampler))
-            if not self._sampled:  # rows that are drawn are not guessed at
-                self._drafts.learn(place, one.ids, self._slab.n_shared)
+            self._drafts.learn(place, one.ids, self._slab.n_shared)
         self.tally.slots = max(self.tally.slots, len(self._rows))
 
     def _read(
@@ -287,8 +288,7 @@ class RotatedGenerator:
         for at, (token, guessed) in enumerate(zip(chosen, [*guess, None], strict=True)):
             if self._watch is not None:
                 self._watch(row.place, len(row.new), logits[at])
-            if not self._sampled:
-                self._drafts.heed(row.place, row.newest, token)
+            self._drafts.heed(row.place, row.newest, token)
             row.new.append(token)
             over, stopped = self._is_over(row, token)
             if over:
@@ -302,8 +302,6 @@ class RotatedGenerator:
     def _guesses(self) -> list[list[int]]:
         """What is fed beside the newest token of each row; nothing where rows are drawn."""
         rows = self._rows
-        if self._sampled:
-            return [[] for _ in rows]
         # The last token of an answer is never fed, nor is what would stand beyond it.
         room = self._decoding.max_new_tokens - 1
         return [
@@ -318,7 +316,7 @@ class RotatedGenerator:
         return token in self._eos or stopped or full, stopped
 
     def _choose(self, logits: torch.Tensor) -> list[int]:
-        if self._sampled:
+        if self._decoding.temperature > 0:
             for warp in self._warpers:
                 logits = warp(None, logits)
             drawn = [
